@@ -1,0 +1,127 @@
+"""The state of a simulated array: flat integer arrays, and the columns of their rows.
+
+A row is a power of two long and fits a cache line, so ``array[row * WIDTH + COLUMN]`` is one shift. Times are cycles of the
+current step. ``int32`` holds them in the network: a step is refused at 2**31 - 2**24 cycles.
+
+Identifiers: engine ``e = 4 * tile + Engine``, where ``4 * tile + 3`` is the tile's network interface (NI); port = a number over all
+ports of all nodes, ``node_port0[node] + port``; channel = ``port * V + vc``, both of an output and of an input buffer; slot = one
+flit of a buffer; record = one executed instruction, ``record0[tile] + (code row - first code row of the tile's class)``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+I32 = NDArray[np.int32]
+
+NEVER = 1 << 62
+LAST_CYCLE = (1 << 31) - (1 << 24)
+
+# globals
+(NOW, STATUS, RUNNING, HEAP_N, READY_N, DELIVER_HEAD, DELIVER_N, LOG_N, END_TIME, END_RECORD, END_INJECT, END_FLITS,
+ ERROR_TILE, ERROR_AT) = range(14)  # fmt: skip
+GLOBALS = 32
+
+# status of a run of the kernel
+DONE, DEADLOCK, GROW_PACKETS, FLUSH_LOG, TOO_LONG, OVERWRITTEN, UNEQUAL = range(7)
+
+# constants of the machine
+(TILES, C_REGS, C_SEMS, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH, RING, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING,
+ LOG_SIZE, VCS, DIMS, DELIVER_MASK) = range(17)  # fmt: skip
+CONSTANTS = 32
+
+# engine row
+E_WIDTH = 16
+(PC, PC_END, STATE, READY_AT, SEMAPHORE, NEED, ISSUED, CAUSE, C_INJECT, C_FLITS, BUSY, FIRST, VIA, VIA_AT, CODE0) = range(15)
+WORKING, QUEUED, WAITING, FINISHED = range(4)
+
+# NI row: the descriptor being sent
+N_WIDTH = 16
+(DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_TO, N_NEXT_SRC, N_NEXT_DST, N_PACKET, N_OP,
+ N_SEMAPHORE, N_RECORD, INJECTED) = range(14)  # fmt: skip
+
+# stream row
+S_WIDTH = 16
+(ISSUED_STREAMS, TAKEN_STREAMS, NEXT_BEAT, CURSOR, S_PENDING, S_ISSUED, C_PENDING, C_START, C_INTERVAL, C_EPILOGUE,
+ C_BEATS, BEATS_READ, STARVED) = range(13)  # fmt: skip
+NOT_PENDING, NEEDS_FIRST, NEEDS_LAST = range(3)
+
+# pair row: a STREAM and the operation that consumes it
+P_WIDTH = 8
+P_FIRST_BEAT, P_BEATS, P_SRC, P_READ, P_TAKEN, P_INTERVAL, P_STREAM_RECORD, P_RECORD = range(8)
+
+# packet row
+K_WIDTH = 8
+K_TO, K_DST, K_WORDS, K_OP, K_SEMAPHORE, K_RECORD, K_INJECT, K_FLITS = range(8)
+
+# log row: what a replay of the values has to do, in order
+L_WIDTH = 4
+L_COMPUTE, L_APPEND, L_INJECT, L_DELIVER = range(4)
+
+# record row
+R_WIDTH = 8
+R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT = range(8)
+
+# buffer row: an input virtual channel; HEAD, TAIL are slots from LOW to below HIGH
+B_WIDTH = 8
+B_HEAD, B_TAIL, B_LOW, B_HIGH, B_COUNT, B_REQUEST, B_ACTIVE, B_PORT = range(8)
+
+# slot row: flit = packet << 2 | tail << 1 | head, or EMPTY; WHEN it arrives, or the credit of an empty slot is back
+FLIT, WHEN = range(2)
+EMPTY = -1
+
+# port row: as an input, then as an output
+Q_WIDTH = 16
+(Q_NUMBER, Q_PORTS, Q_NODE, Q_IN_LATENCY, Q_IN_NEXT, Q_IN_BEST, Q_FREE, Q_OUT_NEXT, Q_CYCLES, Q_OUT_LATENCY, Q_DOWN,
+ Q_OUT_BEST, Q_OUT_KEY, Q_COUNT) = range(14)  # fmt: skip
+
+CODE_WIDTH = 32
+
+
+class Engines(NamedTuple):
+    """Everything but the network. ``ready`` and ``heap`` are work lists; ``descriptors`` is (tiles * count * 4,)."""
+
+    g: I64
+    constants: I64
+    code: I64
+    engines: I64
+    interfaces: I64
+    streams: I64
+    pairs: I64
+    semaphores: I32
+    registers: I32
+    descriptors: I32
+    heap: I64
+    ready: I64
+    deliveries: I64
+    packets: I32
+    free_packets: I32
+    log: I64
+    records: I32
+    record0: I64
+
+
+# counts of the network
+ACTIVE_N, INJECTING_N = range(2)
+
+
+class Network(NamedTuple):
+    """Routers and links. ``counts``: active buffers, injecting tiles. ``routes``: per dimension a table of channels."""
+
+    counts: I64
+    buffers: I32
+    slots: I32
+    ports: I32
+    locks: I32
+    active: I32
+    injecting: I32
+    inputs: I32
+    outputs: I32
+    node_port0: I32
+    coordinates: I32
+    hub_dim: I32
+    dim_at: I64
+    dim_size: I64
+    routes: I32
