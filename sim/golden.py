@@ -13,7 +13,7 @@ from tokenpath.hw.arch import numeric
 from tokenpath.hw.arch.isa import COLUMN, OPERAND_FIELDS, SEMAPHORES, STREAM_OPS, Engine, Op, PutOp
 from tokenpath.hw.arch.program import Program
 
-from .run import Run, Step
+from .run import Run, Step, drive
 from .vector import VectorUnit
 
 
@@ -156,14 +156,8 @@ class Machine:
                 there.semaphores[i["y"]] += 1
 
 
+
 def run(program: Program, prompt: list[int], tokens: int, seed: int | None = None) -> Run:
     """Feed ``prompt``, then generate ``tokens`` greedy tokens; one Step for each token fed."""
-    machine = Machine(program, seed)
-    result = Run(executor="golden", arch_fingerprint=program.arch.fingerprint)
-    feed = list(prompt)
-    for position in range(len(prompt) + tokens - 1):
-        step = machine.step(feed[position], position)
-        result.steps.append(step)
-        if position + 1 >= len(feed):
-            feed.append(step.best)
-    return result
+    result = Run(executor="golden", arch_fingerprint=program.arch.fingerprint, prompt=list(prompt))
+    return drive(Machine(program, seed), result, tokens)

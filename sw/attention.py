@@ -62,7 +62,7 @@ class Attention:
         self.emitter.compute(Op.QUANT, dst=0, src=self.result, n=words, m=1, x=step.numeric.act_frac)
         step.linear(
             f"{layer}.o", rows=self.emitter.per_tile(self.out_counts), elements=words,
-            width=step.shape.heads * self.dim, dst=self.part, frac=step.numeric.residual_frac,
+            width=step.shape.heads * self.dim, dst=self.part, frac=step.mapping.residual_frac,
         )  # fmt: skip
         width = step.shape.d_model
         step.add_residual(

@@ -69,7 +69,7 @@ class Step:
         low = images.rope_rows(np.arange(self.rope_span), dim, shape.rope_theta)
         self.rope_high = self.shared_words(high.reshape(-1).tolist())
         self.rope_low = self.shared_words(low.reshape(-1).tolist())
-        self.rms_model = self.shared_words(images.rms_constants(shape.d_model, shape.norm_eps, numeric.residual_frac))
+        self.rms_model = self.shared_words(images.rms_constants(shape.d_model, shape.norm_eps, self.mapping.residual_frac))
         self.rms_head = self.shared_words(images.rms_constants(dim, shape.norm_eps, numeric.act_frac))
         self.final_gain = self.shared_words(self._gain("final_norm", shape.d_model))
         self.head_gains = [self._head_gains(layer) for layer in range(shape.layers)] if shape.qk_norm else []
@@ -141,7 +141,7 @@ class Step:
         extra = {"q": 1, "bux": gain} if gain is not None else {}
         self.emitter.compute(
             Op.RMS, dst=self.xn, src=self.x, aux=self.rms_model, n=width, m=1,
-            x=numeric.residual_frac, y=numeric.act_frac, **extra,
+            x=self.mapping.residual_frac, y=numeric.act_frac, **extra,
         )  # fmt: skip
         self.emitter.compute(Op.QUANT, dst=0, src=self.xn, n=width, m=1, x=numeric.act_frac)
 
@@ -160,7 +160,7 @@ class Step:
         wide, per_tile = self.arch.row_beats(width), mapping.vocab_rows
         owner = emitter.step_rule("token_owner", span=per_tile)
         at = emitter.step_rule("token_row", scale=wide, span=per_tile, offset=self.store.at["embed"])
-        emitter.stream(Op.LOAD, at, n=owner, m=width, dst=self.x, x=self.numeric.residual_frac)
+        emitter.stream(Op.LOAD, at, n=owner, m=width, dst=self.x, x=self.mapping.residual_frac)
         if self.arch.tiles > 1:
             emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
             along, down = emitter.inbox(width), emitter.inbox(width)
@@ -211,7 +211,7 @@ class Step:
         part = self.buffer("down", max(down))
         self.linear(
             f"{layer}.down", rows=emitter.per_tile(down), elements=length,
-            width=mapping.hidden_blocks * numeric.block, dst=part, frac=numeric.residual_frac,
+            width=mapping.hidden_blocks * numeric.block, dst=part, frac=mapping.residual_frac,
         )  # fmt: skip
         self.add_residual(
             self.collective("down", layer % 2, team).all_reduce(

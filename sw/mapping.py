@@ -14,6 +14,11 @@ SPLITS = ("2d", "input", "output")
 REDUCES = ("direct", "ring", "oneshot")
 SOFTMAXES = ("exact", "merge")
 
+RESIDUAL_FRAC = {"smollm2": 10, "mathformer": 16, "glassllm": 16}
+"""Fraction bits of the residual stream by model family, from the largest summand seen in fp32 (docs/numerics.md)."""
+
+DEFAULT_RESIDUAL_FRAC = 12
+
 Span = tuple[int, int]
 """Half-open interval (first, end)."""
 
@@ -108,6 +113,7 @@ class Mapping:
     softmax: str
     reduce: str
     split: str
+    residual_frac: int
 
     @property
     def group_kv_heads(self) -> int:
@@ -212,8 +218,13 @@ def plan(
     reduce: str = "direct",
     context: int | None = None,
     page: int = 16,
+    residual_frac: int | None = None,
 ) -> Mapping:
-    """Place a model on an array. Raises InputError when a name is unknown or something doesn't fit."""
+    """Place a model on an array. Raises InputError when a name is unknown or something doesn't fit.
+
+    The defaults: as many attention groups as the KV heads and tiles allow, the other tiles as KV shards; the model's whole
+    context; ``residual_frac`` as measured for the model's family.
+    """
     for what, value, words in (
         ("split", split, SPLITS),
         ("softmax", softmax, SOFTMAXES),
@@ -224,6 +235,13 @@ def plan(
     context = shape.context if context is None else context
     if not 1 <= context <= shape.context:
         raise InputError(f"context {context} is outside 1..{shape.context}, what {shape.name} was trained for")
+    if page < 1:
+        raise InputError(f"page {page} is not a number of positions; give 1 or more, 16 is usual")
+    if residual_frac is None:
+        family = next((name for name in RESIDUAL_FRAC if shape.name.startswith(name)), "")
+        residual_frac = RESIDUAL_FRAC.get(family, DEFAULT_RESIDUAL_FRAC)
+    if not 6 <= residual_frac <= 20:
+        raise InputError(f"residual_frac {residual_frac} is outside 6..20; {DEFAULT_RESIDUAL_FRAC} is usual")
     return Mapping(
         shape=shape,
         arch=arch,
@@ -234,4 +252,5 @@ def plan(
         softmax=softmax,
         reduce=reduce,
         split=split,
+        residual_frac=residual_frac,
     )

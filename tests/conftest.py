@@ -10,5 +10,7 @@ settings.register_profile("home", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("ci" if "CI" in os.environ else "home")
 
-# Tables are as wide in a worker of pytest-xdist as they are in a pipe.
-os.environ.pop("COLUMNS", None)
+# What a terminal or a container sets must not decide how the command line behaves in a test:
+# a table's width, or whether a full disk is noticed before the last flush.
+for name in ("COLUMNS", "PYTHONUNBUFFERED"):
+    os.environ.pop(name, None)

@@ -23,9 +23,16 @@ from tokenpath.console import note, show_logs
 from tokenpath.hw.arch.errors import InputError
 
 COMMANDS = {
+    "Run a model": {
+        "decode": "Generate text on a simulated array of tiles.",
+        "evaluate": "Compare with fp32, teacher-forced, position by position.",
+        "report": "Print a saved run again.",
+    },
     "Look at the parts": {
         "models": "The models at hand: list, show, get.",
+        "arch": "Machines: presets and parameters.",
         "topology": "Networks: what a product of dimensions gives.",
+        "program": "Compiled schedules: dump, check, save.",
     },
 }
 """Section of ``--help``: command: its line there."""

@@ -36,8 +36,8 @@ class Format:
 class Numeric:
     """Formats of the three kinds of elements and the binary points of words (see docs/numerics.md).
 
-    Words have 32 bits. ``act_frac`` is the binary point of activations and logits, ``residual_frac`` that of the
-    residual stream, ``score_frac`` that of attention scores in base 2.
+    Words have 32 bits. ``act_frac`` is the binary point of activations and logits, ``score_frac`` that of attention scores in
+    base 2; that of the residual stream belongs to the program, since models differ widely in its range.
     """
 
     block: int = 32
@@ -45,7 +45,6 @@ class Numeric:
     kv: Format = field(default_factory=Format)
     act: Format = field(default_factory=Format)
     act_frac: int = 16
-    residual_frac: int = 16
     score_frac: int = 12
 
     def __post_init__(self) -> None:
@@ -55,7 +54,7 @@ class Numeric:
         )
         _require(self.weight.bits <= 8, f"weight bits {self.weight.bits} is too wide for the store; give 4 or 8")
         _require(self.kv.bits <= 8, f"kv bits {self.kv.bits} is too wide for the store; give 4 or 8")
-        for name in ("act_frac", "residual_frac", "score_frac"):
+        for name in ("act_frac", "score_frac"):
             value = getattr(self, name)
             _require(8 <= value <= 20, f"{name} {value} is outside 8..20; the default is 16 (score_frac 12)")
 

@@ -1,12 +1,12 @@
 """A binary heap of events: int64 keys ``cycle << 26 | identifier``, the smallest first."""
 
-from .jit import kernel
+from .jit import inner
 
 ID_BITS = 26
 ID_MASK = (1 << ID_BITS) - 1
 
 
-@kernel
+@inner
 def push(heap, count, key):
     """Add a key to the ``count`` keys of the heap; returns the new count."""
     at = count
@@ -20,7 +20,7 @@ def push(heap, count, key):
     return count + 1
 
 
-@kernel
+@inner
 def pop(heap, count):
     """Take the smallest key (``heap[0]``, to be read before) away; returns the new count."""
     count -= 1

@@ -19,19 +19,245 @@ Pointers and held channels persist from step to step; credits and links have all
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
 from tokenpath.sim.compiled import time
 
-from .events import push
-from .jit import kernel
-from .state import *  # noqa: F403
+from .engine import end_at, note
+from .jit import inner
+from .state import (
+    ACTIVE_N, B_ACTIVE, B_COUNT, B_HEAD, B_HIGH, B_LOW, B_PORT, B_REQUEST, B_TAIL, B_WIDTH, DELIVER_HEAD, DELIVER_MASK,
+    DELIVER_N, DESCRIPTOR, DESCRIPTORS_LEFT, DIMS, FLIT_WORDS, FLITS_LEFT, INJECTED, INJECTING_N, K_DST, K_FLITS,
+    K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, L_INJECT, LOGGING, MAX_WORDS, N_DST, N_NEXT_DST,
+    N_NEXT_SRC, N_OP, N_PACKET, N_RECORD, N_SEMAPHORE, N_SRC, N_TO, N_WIDTH, NEVER, Q_COUNT, Q_CYCLES, Q_DOWN, Q_FREE,
+    Q_IN_BEST, Q_IN_LATENCY, Q_IN_NEXT, Q_NODE, Q_NUMBER, Q_OUT_BEST, Q_OUT_KEY, Q_OUT_LATENCY, Q_OUT_NEXT, Q_PORTS,
+    Q_WIDTH, TILES, VCS, WORDS_LEFT,
+)  # fmt: skip
+
+put_flits = time.put_flits
 
 
-@kernel
-def start_descriptor(s, tile, t):
-    """The fetch of the NI's descriptor is done: its first flit may be sent in cycle ``t``."""
-    i = tile * N_WIDTH
-    ni = s.interfaces
+@inner
+def next_channel(s, n, node, to):
+    """Output channel at ``node`` of a packet to tile ``to``: Topology.next_hop from its tables."""
+    dims, v, base = s.constants[DIMS], s.constants[VCS], n.node_port0[node]
+    tiles = s.constants[TILES]
+    if node >= tiles:
+        return (base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]) * v
+    for i in range(dims):
+        x, d = n.coordinates[node * dims + i], n.coordinates[to * dims + i]
+        if x != d:
+            return base * v + n.routes[n.dim_at[i] + x * n.dim_size[i] + d]
+    return base * v
+
+
+@inner
+def start_descriptor(s, n, tile):
+    """The fetch of the NI's descriptor is done: its first flit may be sent in this cycle."""
+    i, ni = tile * N_WIDTH, s.interfaces
     row = (tile * (len(s.descriptors) // (4 * s.constants[TILES])) + ni[i + DESCRIPTOR]) * 4
     ni[i + N_TO] = s.descriptors[row]
     ni[i + N_NEXT_SRC] = ni[i + N_SRC] + s.descriptors[row + 1]
     ni[i + WORDS_LEFT] = s.descriptors[row + 2]
     ni[i + N_NEXT_DST] = ni[i + N_DST] + s.descriptors[row + 3]
     ni[i + FLITS_LEFT] = 0
+    n.injecting[n.counts[INJECTING_N]] = tile
+    n.counts[INJECTING_N] += 1
+
+
+@inner
+def start_packet(s, tile, t):
+    """Cut the next packet of the NI's descriptor; its head flit is sent in t."""
+    i, ni, packets = tile * N_WIDTH, s.interfaces, s.packets
+    s.free_packets[0] -= 1
+    packet = s.free_packets[1 + s.free_packets[0]]
+    words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
+    flits = put_flits(words, s.constants[FLIT_WORDS])
+    if s.constants[LOGGING]:
+        note(s, L_INJECT, tile, packet, ni[i + N_NEXT_SRC], words)
+    p = packet * K_WIDTH
+    packets[p + K_TO] = ni[i + N_TO]
+    packets[p + K_DST] = ni[i + N_NEXT_DST]
+    packets[p + K_WORDS] = words
+    packets[p + K_OP] = ni[i + N_OP]
+    packets[p + K_RECORD] = ni[i + N_RECORD]
+    packets[p + K_INJECT] = t
+    packets[p + K_FLITS] = flits
+    ni[i + N_NEXT_SRC] += words
+    ni[i + N_NEXT_DST] += words
+    ni[i + WORDS_LEFT] -= words
+    packets[p + K_SEMAPHORE] = ni[i + N_SEMAPHORE] if ni[i + WORDS_LEFT] == 0 else 0
+    ni[i + N_PACKET] = packet
+    ni[i + FLITS_LEFT] = flits
+
+
+@inner
+def enter(n, buffer, flit, when):
+    """Put a flit into a buffer that has a free slot; it arrives in cycle ``when``."""
+    b, buffers = buffer * B_WIDTH, n.buffers
+    slot = buffers[b + B_TAIL]
+    n.slots[2 * slot] = flit
+    n.slots[2 * slot + 1] = when
+    slot += 1
+    buffers[b + B_TAIL] = buffers[b + B_LOW] if slot == buffers[b + B_HIGH] else slot
+    buffers[b + B_COUNT] += 1
+    if not buffers[b + B_ACTIVE]:
+        buffers[b + B_ACTIVE] = 1
+        n.active[n.counts[ACTIVE_N]] = buffer
+        n.counts[ACTIVE_N] += 1
+
+
+@inner
+def inject(s, n, t):
+    """Every NI with something to send sends a flit if it has a credit; returns the next cycle to look at."""
+    soon, kept, v = NEVER, 0, s.constants[VCS]
+    for index in range(n.counts[INJECTING_N]):
+        tile = n.injecting[index]
+        buffer = n.node_port0[tile] * v
+        slot = n.buffers[buffer * B_WIDTH + B_TAIL]
+        if n.slots[2 * slot] >= 0 or n.slots[2 * slot + 1] > t:
+            if n.slots[2 * slot] < 0:
+                soon = min(soon, n.slots[2 * slot + 1])
+            n.injecting[kept] = tile
+            kept += 1
+            continue
+        soon = t + 1
+        i, ni, head = tile * N_WIDTH, s.interfaces, 0
+        if ni[i + FLITS_LEFT] == 0:
+            start_packet(s, tile, t)
+            head = 1
+        ni[i + FLITS_LEFT] -= 1
+        ni[i + INJECTED] += 1
+        tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
+        enter(n, buffer, ni[i + N_PACKET] << 2 | tail | head, t + 1)
+        if tail == 0 or ni[i + WORDS_LEFT] > 0:
+            n.injecting[kept] = tile
+            kept += 1
+            continue
+        ni[i + DESCRIPTOR] += 1
+        ni[i + DESCRIPTORS_LEFT] -= 1
+        if ni[i + DESCRIPTORS_LEFT] > 0:
+            end_at(s, 4 * tile + 3, t + 1 + DESCRIPTOR_CYCLES)
+        else:
+            end_at(s, 4 * tile + 2, t + 1)
+    n.counts[INJECTING_N] = kept
+    return soon
+
+
+@inner
+def nominate(n, buffer, port, outputs):
+    """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs with a pick."""
+    p, q, ports = n.buffers[buffer * B_WIDTH + B_PORT] * Q_WIDTH, port * Q_WIDTH, n.ports
+    key = ports[p + Q_NUMBER] - ports[q + Q_OUT_NEXT]
+    if key < 0:
+        key += ports[p + Q_PORTS]
+    if ports[q + Q_OUT_BEST] < 0:
+        n.outputs[outputs] = port
+        outputs += 1
+    elif key >= ports[q + Q_OUT_KEY]:
+        return outputs
+    ports[q + Q_OUT_BEST] = buffer
+    ports[q + Q_OUT_KEY] = key
+    return outputs
+
+
+@inner
+def request(s, n, t):
+    """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next cycle to look at."""
+    buffers, slots, ports, active, v = n.buffers, n.slots, n.ports, n.active, s.constants[VCS]
+    soon, kept, outputs, inputs = NEVER, 0, 0, 0
+    for index in range(n.counts[ACTIVE_N]):
+        buffer = active[index]
+        b = buffer * B_WIDTH
+        if buffers[b + B_COUNT] == 0:
+            buffers[b + B_ACTIVE] = 0
+            continue
+        active[kept] = buffer
+        kept += 1
+        slot = buffers[b + B_HEAD]
+        if slots[2 * slot + 1] > t:
+            soon = min(soon, slots[2 * slot + 1])
+            continue
+        channel = buffers[b + B_REQUEST]
+        if channel < 0:
+            node = ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE]
+            channel = next_channel(s, n, node, s.packets[(slots[2 * slot] >> 2) * K_WIDTH + K_TO])
+            buffers[b + B_REQUEST] = channel
+        if n.locks[channel] >= 0 and n.locks[channel] != buffer:
+            continue
+        port = channel // v if v > 1 else channel
+        down = ports[port * Q_WIDTH + Q_DOWN]
+        if down >= 0:
+            if ports[port * Q_WIDTH + Q_FREE] > t:
+                soon = min(soon, ports[port * Q_WIDTH + Q_FREE])
+                continue
+            behind = buffers[(down * v + channel - port * v) * B_WIDTH + B_TAIL]
+            if slots[2 * behind] >= 0:
+                continue
+            if slots[2 * behind + 1] > t:
+                soon = min(soon, slots[2 * behind + 1])
+                continue
+        if v == 1:
+            outputs = nominate(n, buffer, port, outputs)
+            continue
+        p = buffers[b + B_PORT] * Q_WIDTH
+        best = ports[p + Q_IN_BEST]
+        if best < 0:
+            n.inputs[inputs] = buffers[b + B_PORT]
+            inputs += 1
+        elif (buffer - ports[p + Q_IN_NEXT]) % v > (best - ports[p + Q_IN_NEXT]) % v:
+            continue
+        ports[p + Q_IN_BEST] = buffer
+    n.counts[ACTIVE_N] = kept
+    for index in range(inputs):
+        p = n.inputs[index] * Q_WIDTH
+        buffer = ports[p + Q_IN_BEST]
+        ports[p + Q_IN_BEST] = -1
+        outputs = nominate(n, buffer, buffers[buffer * B_WIDTH + B_REQUEST] // v, outputs)
+    return outputs, soon
+
+
+@inner
+def grant(s, n, outputs, t):
+    """Stage 4: the flits that won leave their buffers."""
+    buffers, slots, ports, v = n.buffers, n.slots, n.ports, s.constants[VCS]
+    for index in range(outputs):
+        port = n.outputs[index]
+        q = port * Q_WIDTH
+        buffer = ports[q + Q_OUT_BEST]
+        ports[q + Q_OUT_BEST] = -1
+        b = buffer * B_WIDTH
+        p = buffers[b + B_PORT] * Q_WIDTH
+        slot, channel = buffers[b + B_HEAD], buffers[b + B_REQUEST]
+        flit = slots[2 * slot]
+        slots[2 * slot] = -1
+        slots[2 * slot + 1] = t + ports[p + Q_IN_LATENCY]
+        slot += 1
+        buffers[b + B_HEAD] = buffers[b + B_LOW] if slot == buffers[b + B_HIGH] else slot
+        buffers[b + B_COUNT] -= 1
+        if v > 1:
+            ports[p + Q_IN_NEXT] = (buffer + 1) % v
+        following = ports[p + Q_NUMBER] + 1
+        ports[q + Q_OUT_NEXT] = 0 if following == ports[p + Q_PORTS] else following
+        ports[q + Q_FREE] = t + ports[q + Q_CYCLES]
+        ports[q + Q_COUNT] += 1
+        if flit & 2:
+            n.locks[channel] = -1
+            buffers[b + B_REQUEST] = -1
+        elif flit & 1:
+            n.locks[channel] = buffer
+        down = ports[q + Q_DOWN]
+        if down >= 0:
+            enter(n, down * v + channel - port * v, flit, t + ports[q + Q_OUT_LATENCY])
+        elif flit & 2:
+            at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
+            s.deliveries[at] = t + SINK_CYCLES
+            s.deliveries[at + 1] = flit >> 2
+            s.g[DELIVER_N] += 1
+
+
+@inner
+def network_cycle(s, n, t):
+    """Cycle t of all routers and NIs; returns the next cycle in which one of them may do something."""
+    outputs, soon = request(s, n, t)
+    soon = min(soon, inject(s, n, t))
+    if outputs:
+        grant(s, n, outputs, t)
+        soon = t + 1
+    return soon

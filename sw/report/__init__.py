@@ -1,1 +1,1 @@
-"""sw/report."""
+"""Reports: what a run says, as tables and as JSON."""

@@ -5,7 +5,7 @@ import itertools
 
 import networkx as nx  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokenpath.hw.arch.dims import MAX_TILES, SHAPES, TIER_NAMES, TIERS, Dim, Tier, parse_size
@@ -134,6 +134,7 @@ tiers = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(tiers | st.sampled_from(list(TIERS.values())))
 def test_a_tier_reads_back_from_its_text(tier: Tier) -> None:
     assert Tier.parse(str(tier)) == tier
@@ -146,6 +147,7 @@ def test_a_tier_says_only_what_differs_from_its_preset() -> None:
     assert str(Dim(size=8, shape="full", tier=board)) == "full8@board(latency=200)"
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SHAPES), st.integers(1, 60000), tiers)
 def test_a_dimension_reads_back_from_its_text(shape: str, size: int, tier: Tier) -> None:
     dim = Dim(size=size, shape=shape, tier=tier)

@@ -63,6 +63,7 @@ def test_distances_are_the_shortest_of_the_whole_graph(product: Topology) -> Non
     assert product.mean_hops == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
 
 
+@settings(deadline=None)
 @given(products)
 def test_links_are_counted_by_tier(product: Topology) -> None:
     count = dict.fromkeys((dim.tier.name for dim in product.dims if dim.links), 0)
@@ -72,6 +73,12 @@ def test_links_are_counted_by_tier(product: Topology) -> None:
     assert product.link_count == sum(count.values())
 
 
+def test_tiers_of_one_name_but_other_figures_are_counted_apart() -> None:
+    net = Topology.parse("line2@board,full3@board(latency=200),ring3@board")
+    assert net.links_per_tier == {"board": 2 * 9 + 6 * 6, "board(latency=200)": 6 * 6}
+
+
+@settings(deadline=None)
 @given(products)
 def test_bisection_is_the_narrowest_cut_across_one_dimension(product: Topology) -> None:
     flits = {}
@@ -104,6 +111,7 @@ def test_no_halving_of_an_even_product_is_narrower(text: str) -> None:
     assert product.bisection_links == min(widths)
 
 
+@settings(deadline=None)
 @given(products)
 def test_the_first_dimension_varies_fastest(product: Topology) -> None:
     backwards = itertools.product(*(range(dim.size) for dim in reversed(product.dims)))
@@ -132,6 +140,7 @@ def test_grid_parts_the_dimensions_nearest_to_a_square(text: str, grid: tuple[in
     assert Topology.parse(text).grid == Topology.parse(text).factor_grid() == grid
 
 
+@settings(deadline=None)
 @given(products)
 def test_a_row_of_the_grid_is_whole_in_the_leading_dimensions(product: Topology) -> None:
     rows, columns = product.grid

@@ -165,6 +165,18 @@ def maker(tmp_path: Path) -> Maker:
     return Maker(tmp_path / "tiny")
 
 
+def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, window: int) -> np.ndarray:
+    """Causal attention of (positions, heads, size) over (positions, kv_heads, size)."""
+    positions, heads, size = q.shape
+    mixed = np.zeros(q.shape)
+    for t in range(positions):
+        for head in range(heads):
+            seen, kv = slice(max(0, t + 1 - window), t + 1), head * k.shape[1] // heads
+            p = np.exp(k[seen, kv] @ q[t, head] / np.sqrt(size))
+            mixed[t, head] = p @ v[seen, kv] / p.sum()
+    return mixed.reshape(positions, -1)
+
+
 def plain_logits(
     config: dict[str, Any], arrays: Arrays, ids: list[int], *, adjacent: bool = False
 ) -> np.ndarray:
@@ -200,14 +212,7 @@ def plain_logits(
         h = norm(x, f"model.layers.{i}.input_layernorm.weight")
         q = project(h, attention, "q", heads)
         k, v = (project(h, attention, letter, kv_heads) for letter in "kv")
-        mixed = np.zeros((len(ids), heads, size))
-        for t in range(len(ids)):
-            for head in range(heads):
-                seen = slice(max(0, t + 1 - window), t + 1)
-                kv = head * kv_heads // heads
-                p = np.exp(k[seen, kv] @ q[t, head] / np.sqrt(size))
-                mixed[t, head] = p @ v[seen, kv] / p.sum()
-        x = x + mixed.reshape(len(ids), -1) @ w[f"{attention}.o_proj.weight"].T
+        x = x + attended(q, k, v, window) @ w[f"{attention}.o_proj.weight"].T
         h = norm(x, f"model.layers.{i}.post_attention_layernorm.weight")
         gate, up = h @ w[f"{mlp}.gate_proj.weight"].T, h @ w[f"{mlp}.up_proj.weight"].T
         x = x + (gate / (1 + np.exp(-gate)) * up) @ w[f"{mlp}.down_proj.weight"].T

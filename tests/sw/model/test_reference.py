@@ -110,6 +110,7 @@ def test_greedy_stops_after_an_end_token_and_at_the_context(maker, refused):
     assert "2 prompt tokens and 8 new ones don't fit" in refused(reference.greedy, [1, 5], 8)
     assert "no tokens" in refused(reference.greedy, [], 1)
     assert reference.greedy([1, 5], 0) == []
+    assert len(reference.greedy([1, 2], 3)) >= 1  # an end token in the prompt ends nothing
 
 
 def test_a_step_refuses_strange_tokens_and_a_full_context(maker, refused):

@@ -1,0 +1,91 @@
+"""The loop over the cycles in which something happens, and the replay of their values."""
+
+from tokenpath.hw.arch.isa import COLUMN
+
+from .engine import ended, finish, issue, make_ready, note, post
+from .events import ID_BITS, ID_MASK, pop
+from .jit import inner, kernel
+from .network import network_cycle, start_descriptor
+from .state import (
+    ACTIVE_N, C_FLITS, DEADLOCK, DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DONE, E_WIDTH, FLUSH_LOG, GROW_PACKETS, HEAP_N,
+    INJECTING_N, K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, L_DELIVER,
+    LAST_CYCLE, LOG_N, LOG_SIZE, LOGGING, NEVER, NOW, PC, PC_END, READY_N, RUNNING, STATUS, TILES, TOO_LONG,
+)  # fmt: skip
+
+
+@kernel
+def begin(s):
+    """All engines stand before their first instruction at cycle 0."""
+    s.g[RUNNING] = 3 * s.constants[TILES]
+    for tile in range(s.constants[TILES]):
+        for e in range(4 * tile, 4 * tile + 3):
+            make_ready(s, e, s.engines[e * E_WIDTH + PC], 0)
+
+
+@inner
+def deliver(s, packet, t):
+    """The last word of a packet, and its post, are visible at the start of t."""
+    p, packets = packet * K_WIDTH, s.packets
+    if s.constants[LOGGING]:
+        note(s, L_DELIVER, packets[p + K_TO], packet, packets[p + K_DST], packets[p + K_WORDS] << 8 | packets[p + K_OP])
+    record, inject, flits = packets[p + K_RECORD], packets[p + K_INJECT], packets[p + K_FLITS]
+    ended(s, record, t, inject, flits)
+    if packets[p + K_SEMAPHORE]:
+        post(s, packets[p + K_TO], packets[p + K_SEMAPHORE], record, inject, flits)
+    s.free_packets[1 + s.free_packets[0]] = packet
+    s.free_packets[0] += 1
+
+
+@inner
+def visible(s, n, t):
+    """Apply everything that becomes visible at the start of cycle t."""
+    g = s.g
+    while g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
+        e = s.heap[0] & ID_MASK
+        g[HEAP_N] = pop(s.heap, g[HEAP_N])
+        if e & 3 == 3:
+            start_descriptor(s, n, e >> 2)
+        else:
+            finish(s, e, t)
+    while g[DELIVER_N] > 0:
+        at = 2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])
+        if s.deliveries[at] != t:
+            break
+        g[DELIVER_HEAD] += 1
+        g[DELIVER_N] -= 1
+        deliver(s, s.deliveries[at + 1], t)
+
+
+@kernel
+def simulate(s, n):
+    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be called again after."""
+    g, t = s.g, s.g[NOW]
+    while True:
+        if s.constants[LOGGING] and g[LOG_N] + 6 * s.constants[TILES] > s.constants[LOG_SIZE]:
+            g[NOW] = t
+            return FLUSH_LOG
+        visible(s, n, t)
+        while g[READY_N] > 0:
+            g[READY_N] -= 1
+            issue(s, s.ready[g[READY_N]], t)
+        if g[STATUS] != 0:
+            return g[STATUS]
+        following = NEVER
+        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
+            if s.free_packets[0] < n.counts[INJECTING_N]:
+                g[NOW] = t
+                return GROW_PACKETS
+            following = network_cycle(s, n, t)
+        if g[HEAP_N] > 0:
+            following = min(following, s.heap[0] >> ID_BITS)
+        if g[DELIVER_N] > 0:
+            following = min(following, s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])])
+        if following == NEVER:
+            break
+        t = following
+        if t > LAST_CYCLE:
+            return TOO_LONG
+    g[NOW] = t
+    if g[RUNNING] > 0 or n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
+        return DEADLOCK
+    return DONE

@@ -1,0 +1,186 @@
+"""FastMachine: a program's tiles between steps, and ``run``."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenpath.hw.arch.isa import Engine, disassemble
+from tokenpath.hw.arch.isa import LAYOUT
+from tokenpath.hw.arch.program import Program
+from tokenpath.sim.run import Run, Step
+
+from . import state as s
+from . import tables
+from .jit import announce
+from .ledger import attribute
+from .loop import begin, simulate
+
+log = logging.getLogger(__name__)
+
+
+class FastMachine:
+    """A program on the cycle-level array simulator.
+
+    ``values`` computes the numbers, too (needs a program with weights, otherwise it is off); ``trace`` keeps a record of each
+    instruction for the ledger. Without values a step's ``logits`` is None and its ``best`` 0.
+    """
+
+    def __init__(self, program: Program, values: bool = True, trace: bool = True) -> None:
+        self.program = program
+        self.has_values = values and program.elements is not None
+        self.trace = trace
+        self.code = tables.CodeTable.build(program)
+        self.engines = tables.engines(program, self.code, trace=trace, logging=self.has_values)
+        self.network = tables.network(program.arch)
+        self.class_of = np.array(program.tile_code, np.int64)
+        self.values: Any = None
+        if self.has_values:
+            from .values import make_values
+
+            self.values = make_values(program)
+            self.payload = self._new_payload()
+        announce(simulate)
+
+    def _new_payload(self) -> s.I64:
+        packets = len(self.engines.packets) // s.K_WIDTH
+        return np.zeros(packets * self.program.arch.max_packet_words, np.int64)
+
+    def step(self, token: int, position: int) -> Step:
+        """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
+        self._reset(token, position)
+        before = self._counts()
+        begin(self.engines)
+        while (status := simulate(self.engines, self.network)) in (s.GROW_PACKETS, s.FLUSH_LOG):
+            self._replay()
+            if status == s.GROW_PACKETS:
+                self._grow()
+        if status != s.DONE:
+            raise RuntimeError(self._complaint(status))
+        self._replay()
+        after = self._counts()
+        ledger = attribute(self) if self.trace else None
+        return Step(
+            position=position, token=token, logits=self._logits(), best=self._best(),
+            cycles=int(self.engines.g[s.END_TIME]),
+            saturations=after[0] - before[0], overflows=after[1] - before[1],
+            ledger=ledger.total if ledger else {},
+            stages=ledger.stages if ledger else {},
+            network=ledger.network if ledger else {},
+            counters=self.counters(),
+        )  # fmt: skip
+
+    # --- between steps ---
+
+    def _reset(self, token: int, position: int) -> None:
+        e, n, tiles = self.engines, self.network, self.program.tiles
+        e.g[:] = 0
+        e.g[s.END_RECORD] = -1
+        rows = e.engines.reshape(tiles, 4, s.E_WIDTH)
+        rows[:, :, s.BUSY] = 0
+        rows[:, :3, s.PC] = self.code.first[self.class_of, :3]
+        rows[:, :3, s.PC_END] = self.code.first[self.class_of, 1:]
+        e.streams[:] = 0
+        e.interfaces.reshape(tiles, s.N_WIDTH)[:, s.INJECTED] = 0
+        n.slots.reshape(-1, 2)[:, s.WHEN] = 0
+        ports = n.ports.reshape(-1, s.Q_WIDTH)
+        ports[:, s.Q_FREE] = 0
+        ports[:, s.Q_COUNT] = 0
+        registers = e.registers.reshape(tiles, -1)
+        for tile, register, value in self.program.step_registers(position, token):
+            registers[tile, register] = value
+
+    def _grow(self) -> None:
+        old = len(self.engines.packets) // s.K_WIDTH
+        packets = np.concatenate([self.engines.packets, np.zeros_like(self.engines.packets)])
+        free = np.zeros(2 * old + 1, np.int32)
+        count = int(self.engines.free_packets[0])
+        free[1 : 1 + count] = self.engines.free_packets[1 : 1 + count]
+        free[1 + count : 1 + count + old] = np.arange(old, 2 * old)
+        free[0] = count + old
+        self.engines = self.engines._replace(packets=packets, free_packets=free)
+        if self.has_values:
+            self.payload = np.concatenate([self.payload, np.zeros_like(self.payload)])
+
+    # --- results ---
+
+    def _replay(self) -> None:
+        if self.has_values:
+            from .replay import replay
+
+            replay(self.engines, self.values, self.values.vector, self.payload)
+
+    def _counts(self) -> tuple[int, int]:
+        """Saturations and overflows so far."""
+        if not self.has_values:
+            return 0, 0
+        saturations, overflows = self.values.counters.sum(axis=0).tolist()
+        return saturations, overflows
+
+    def _logits(self) -> NDArray[np.int32] | None:
+        if not self.has_values:
+            return None
+        program = self.program
+        logits = np.zeros(program.vocab, np.int32)
+        for tile, (first, words) in enumerate(zip(program.logit_first, program.logit_words, strict=True)):
+            logits[first : first + words] = self.values.vector[tile, program.logits_at : program.logits_at + words]
+        return logits
+
+    def _best(self) -> int:
+        return int(self.values.vector[self.program.result_tile, self.program.result_at + 1]) if self.has_values else 0
+
+    def counters(self) -> dict[str, s.I64]:
+        """Of the last step: beats read (tiles,), busy cycles (tiles, 3), flits over each link (links,), flits sent (tiles,)."""
+        tiles, e = self.program.tiles, self.engines
+        streams = e.streams.reshape(tiles, s.S_WIDTH)
+        ports = self.network.ports.reshape(-1, s.Q_WIDTH)
+        return {
+            "beats_read": streams[:, s.BEATS_READ].copy(),
+            "starved_cycles": streams[:, s.STARVED].copy(),
+            "busy_cycles": e.engines.reshape(tiles, 4, s.E_WIDTH)[:, :3, s.BUSY].copy(),
+            "link_flits": ports[ports[:, s.Q_DOWN] >= 0, s.Q_COUNT].astype(np.int64),
+            "injected_flits": e.interfaces.reshape(tiles, s.N_WIDTH)[:, s.INJECTED].copy(),
+        }
+
+    def _complaint(self, status: int) -> str:
+        e = self.engines
+        if status == s.TOO_LONG:
+            return f"a step of more than {s.LAST_CYCLE} cycles is not supported"
+        if status == s.DEADLOCK:
+            rows = e.engines.reshape(-1, s.E_WIDTH)
+            stuck = [i for i in np.flatnonzero(rows[:, s.STATE] != s.FINISHED) if i & 3 != 3]
+            if not stuck:
+                return "deadlock in the network"
+            index, what = int(stuck[0]), f"deadlock at cycle {e.g[s.NOW]}"
+        else:
+            index = int(e.g[s.ERROR_TILE])
+            what = "overwrites beats of a STREAM that no operation has taken" if status == s.OVERWRITTEN else (
+                "takes another number of beats than its STREAM has"
+            )  # fmt: skip
+        engine, tile = Engine(index & 3), index >> 2
+        at = int(e.engines[index * s.E_WIDTH + s.PC] - self.code.first[self.class_of[tile], engine])
+        row = tuple(self.code.rows[self.code.first[self.class_of[tile], engine] + at][: len(LAYOUT)].tolist())
+        return f"{what}: tile {tile} {engine.name.lower()} instruction {at}: {disassemble(row)}"
+
+
+def run(
+    program: Program,
+    prompt: list[int],
+    tokens: int,
+    values: bool = True,
+    on_step: Callable[[Step], None] | None = None,
+) -> Run:
+    """Feed ``prompt``, then generate ``tokens`` greedy tokens; one Step for each token fed. Timing only feeds token 0."""
+    machine = FastMachine(program, values)
+    result = Run(executor="fast", arch_fingerprint=program.arch.fingerprint)
+    feed = list(prompt) if machine.has_values else [0] * len(prompt)
+    for position in range(len(prompt) + tokens - 1):
+        step = machine.step(feed[position], position)
+        result.steps.append(step)
+        if on_step is not None:
+            on_step(step)
+        if position + 1 >= len(feed):
+            feed.append(step.best)
+    return result

@@ -1,0 +1,103 @@
+"""The memories of all tiles as flat arrays, for the kernels that compute values."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.program import Program
+from tokenpath.sim.compiled import kernel
+
+OP, DST, SRC, AUX, BUX, N, M, Q, X, Y = range(10)
+"""Places of an instruction's resolved operands, register and immediate added up, in ``ops`` (10,) int64."""
+
+(LANES, BLOCK, BLOCKS, OPERAND_BEATS, SCORE_FRAC, WEIGHT_MANTISSA, KV_MANTISSA, ACT_MANTISSA, KV_BITS, ACT_BITS,
+ SUM_FRAC) = range(11)  # fmt: skip
+"""Places of the architecture's integers in ``params``; behind SUM_FRAC one for each headroom."""
+
+HEADROOMS = 31
+"""A headroom of h bits leaves 31 - h for a summand."""
+
+SATURATIONS, OVERFLOWS = range(2)
+
+
+class Values(NamedTuple):
+    """Memories of all tiles; numba takes the tuple as it is.
+
+    ``elements`` (tiles, beats, lanes) int8 and ``scales`` (tiles, beats, blocks) int16 are the store. Operand memory and the
+    append buffer hold int16 elements whatever their format, so that kernels are compiled once. ``counters``
+    (tiles, 2) counts saturations and overflows from the start on.
+    """
+
+    vector: NDArray[np.int32]  # (tiles, words)
+    elements: NDArray[np.int8]  # (tiles, beats, lanes)
+    scales: NDArray[np.int16]  # (tiles, beats, blocks)
+    operand: NDArray[np.int16]  # (tiles, queries * operand_beats, lanes)
+    operand_scales: NDArray[np.int16]  # (tiles, queries * operand_beats, blocks)
+    append: NDArray[np.int16]  # (tiles, append_beats, lanes)
+    append_scales: NDArray[np.int16]  # (tiles, append_beats, blocks)
+    scores: NDArray[np.int32]  # (tiles, queries, score_rows)
+    counters: NDArray[np.int64]  # (tiles, 2)
+    params: NDArray[np.int64]  # (SUM_FRAC + HEADROOMS,)
+
+
+def make_values(program: Program) -> Values:
+    """Memories as a program starts with them; without weights all of them have no tiles, for timing only.
+
+    The image of the store is copied once, since rows of the KV cache are appended to it. Memories that start with
+    zeros cost nothing until they are written.
+    """
+    arch = program.arch
+    tiles = arch.tiles if program.elements is not None and program.scales is not None else 0
+    beats, blocks = program.store_beats_used, arch.blocks_per_beat
+    operand_beats = arch.queries * arch.operand_beats
+    values = Values(
+        vector=np.zeros((tiles, arch.vector_words), np.int32),
+        elements=_image(program.elements, np.int8, (tiles, beats, arch.lanes)),
+        scales=_image(program.scales, np.int16, (tiles, beats, blocks)),
+        operand=np.zeros((tiles, operand_beats, arch.lanes), np.int16),
+        operand_scales=np.zeros((tiles, operand_beats, blocks), np.int16),
+        append=np.zeros((tiles, arch.append_beats, arch.lanes), np.int16),
+        append_scales=np.zeros((tiles, arch.append_beats, blocks), np.int16),
+        scores=np.zeros((tiles, arch.queries, arch.score_rows), np.int32),
+        counters=np.zeros((tiles, 2), np.int64),
+        params=params_of(arch),
+    )
+    if tiles:
+        shared, own = np.asarray(program.vector_shared), np.asarray(program.vector_tile)
+        values.vector[:, : shared.size] = shared
+        values.vector[:, shared.size : shared.size + own.shape[1]] = own
+    return values
+
+
+def _image(buffer: memoryview | None, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
+    """A writable copy of one of a program's images."""
+    return np.zeros(shape, dtype) if buffer is None else np.array(buffer, dtype).reshape(shape)
+
+
+def params_of(arch: Arch) -> NDArray[np.int64]:
+    """The integers of an architecture that values depend on, at the places named above."""
+    numeric = arch.numeric
+    weight, kv, act = numeric.weight, numeric.kv, numeric.act
+    fixed = {
+        LANES: arch.lanes, BLOCK: numeric.block, BLOCKS: arch.blocks_per_beat, OPERAND_BEATS: arch.operand_beats,
+        SCORE_FRAC: numeric.score_frac, WEIGHT_MANTISSA: weight.mantissa_bits, KV_MANTISSA: kv.mantissa_bits,
+        ACT_MANTISSA: act.mantissa_bits, KV_BITS: kv.bits, ACT_BITS: act.bits,
+    }  # fmt: skip
+    sums = [numeric.sum_frac(headroom) for headroom in range(HEADROOMS)]
+    return np.array([*(fixed[place] for place in range(SUM_FRAC)), *sums], np.int64)
+
+
+@kernel
+def check(at: int, count: int, size: int) -> None:
+    """Raise IndexError unless ``count`` places from ``at`` on lie in a memory of ``size``: kernels check nothing else."""
+    if at < 0 or count < 0 or at + count > size:
+        raise IndexError("an instruction reaches outside of a memory of its tile")
+
+
+@kernel
+def span(vector: NDArray[np.int32], at: int, words: int) -> NDArray[np.int32]:
+    """A view of ``words`` words of one tile's vector memory, so that whatever loops over it stays inside."""
+    check(at, words, vector.size)
+    return vector[at : at + words]

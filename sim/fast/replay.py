@@ -1,0 +1,52 @@
+"""The values of a step, computed in the order in which the timed engines issued: time never depends on them."""
+
+import numpy as np
+
+from tokenpath.hw.arch.isa import COLUMN
+
+from .jit import inner, kernel
+from .state import C_REGS, CODE_WIDTH, K_WIDTH, L_APPEND, L_COMPUTE, L_INJECT, L_WIDTH, LOG_N, MAX_WORDS
+from .values import append, compute, deliver
+
+OP = COLUMN["op"]
+DST, SRC, AUX, BUX, N, M = (COLUMN[c] for c in ("dst", "src", "aux", "bux", "n", "m"))
+Q, X, Y = (COLUMN[c] for c in ("q", "x", "y"))
+
+
+@inner
+def resolve(s, tile, row, ops):
+    """Operands of an instruction with its registers: op, dst, src, aux, bux, n, m, q, x, y."""
+    code, registers = s.code, tile * s.constants[C_REGS]
+    ops[0] = code[row + OP]
+    ops[1] = code[row + DST] + s.registers[registers + code[row + DST + 1]]
+    ops[2] = code[row + SRC] + s.registers[registers + code[row + SRC + 1]]
+    ops[3] = code[row + AUX] + s.registers[registers + code[row + AUX + 1]]
+    ops[4] = code[row + BUX] + s.registers[registers + code[row + BUX + 1]]
+    ops[5] = code[row + N] + s.registers[registers + code[row + N + 1]]
+    ops[6] = code[row + M] + s.registers[registers + code[row + M + 1]]
+    ops[7] = code[row + Q]
+    ops[8] = code[row + X]
+    ops[9] = code[row + Y]
+
+
+@kernel
+def replay(s, values, vector, payload):
+    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets, MAX_WORDS)."""
+    ops, log = np.zeros(10, np.int64), s.log
+    for index in range(s.g[LOG_N]):
+        at = index * L_WIDTH
+        kind, tile, a = log[at] & 3, log[at] >> 2, log[at + 1]
+        if kind == L_COMPUTE:
+            resolve(s, tile, a * CODE_WIDTH, ops)
+            compute(values, tile, ops, log[at + 2])
+        elif kind == L_APPEND:
+            resolve(s, tile, a * CODE_WIDTH, ops)
+            append(values, tile, ops[1], ops[2], ops[5])
+        elif kind == L_INJECT:
+            to, src = a * s.constants[MAX_WORDS], log[at + 2]
+            for k in range(log[at + 3]):
+                payload[to + k] = vector[tile, src + k]
+        else:
+            words, op = log[at + 3] >> 8, log[at + 3] & 255
+            deliver(values, payload, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)
+    s.g[LOG_N] = 0

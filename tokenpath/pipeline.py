@@ -1,0 +1,125 @@
+"""From options to a program and a machine: the one place where compiler and executors meet."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tokenpath.hw.arch.errors import InputError
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.program import Program
+from tokenpath.sim.run import Machine
+from tokenpath.sw.mapping import Mapping, plan
+from tokenpath.sw.model import ModelSpec, load
+
+EXECUTORS = ("fast", "golden")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What decides a program: the model, the machine and the mapping. None leaves a choice to the machine or the model."""
+
+    model: str = "glassllm"
+    arch: str = "edge"
+    topology: str | None = None
+    kv_shards: int | None = None
+    split: str = "2d"
+    reduce: str = "direct"
+    softmax: str = "exact"
+    context: int | None = None
+    page: int = 16
+    residual_frac: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A model mapped to a machine, and its program."""
+
+    spec: ModelSpec
+    mapping: Mapping
+    program: Program
+
+    @property
+    def arch(self) -> Arch:
+        """The machine."""
+        return self.mapping.arch
+
+
+def machine_of(options: Options) -> Arch:
+    """The machine that the options name."""
+    arch = Arch.load(options.arch)
+    return arch.on(options.topology) if options.topology else arch
+
+
+def prepare(options: Options, *, prompt: str | None = None, values: bool = True) -> Job:
+    """Load, map and compile; a model without weights gives a program for timing only."""
+    from tokenpath.sw.lower import lower
+
+    arch = machine_of(options)
+    spec = load(options.model, prompt)
+    mapping = plan(
+        spec.shape,
+        arch,
+        kv_shards=options.kv_shards,
+        split=options.split,
+        softmax=options.softmax,
+        reduce=options.reduce,
+        context=options.context,
+        page=options.page,
+        residual_frac=options.residual_frac,
+    )
+    program = lower(mapping, spec, values=values and spec.has_weights)
+    return Job(spec=spec, mapping=mapping, program=program)
+
+
+def start(program: Program, executor: str, seed: int | None = None) -> Machine:
+    """A machine that runs ``program``; ``seed`` draws the golden model's order of engines."""
+    if executor == "golden":
+        if program.elements is None:
+            raise InputError("the golden model has no cycles: give a model with weights, or --executor fast")
+        from tokenpath.sim.golden import Machine as Golden
+
+        return Golden(program, seed)
+    if executor != "fast":
+        raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
+    if seed is not None:
+        raise InputError("--seed draws the order of the golden model's engines; give --executor golden with it")
+    from tokenpath.sim.fast import FastMachine
+
+    return FastMachine(program)
+
+
+class Text:
+    """Text of tokens as they come: what is new since the last call."""
+
+    def __init__(self, decode: Callable[[list[int]], str]) -> None:
+        self._decode = decode
+        self._ids: list[int] = []
+        self._shown = ""
+
+    def push(self, token: int) -> str:
+        """The characters that one more token settles; incomplete ones are held back."""
+        self._ids.append(token)
+        text = self._decode(self._ids)
+        if text.endswith("\ufffd") or not text.startswith(self._shown):
+            return ""
+        new, self._shown = text[len(self._shown) :], text
+        return new
+
+
+def about(job: Job, options: Options, **more: Any) -> dict[str, Any]:
+    """What a saved run says of itself."""
+    mapping = job.mapping
+    return {
+        "model": job.spec.shape.name,
+        "model_fingerprint": job.spec.fingerprint,
+        "topology": str(job.arch.topology),
+        "arch": job.arch.name,
+        "clock_hz": job.arch.clock_hz,
+        "softmax": mapping.softmax,
+        "split": mapping.split,
+        "reduce": mapping.reduce,
+        "kv_shards": mapping.attention.members,
+        "groups": mapping.attention.groups,
+        "context": mapping.context,
+        **more,
+    }
