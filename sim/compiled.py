@@ -3,19 +3,20 @@
 ``jit.shift_round`` is :func:`tokenpath.hw.arch.numeric.shift_round` for numba kernels, ``array.shift_round`` the same over int64
 arrays that broadcast. Nothing is written twice; the tests compare the compiled functions with the plain ones.
 
-Machine code is kept on disk, by numba, next to the sources. numba notices a change of a function's own file only, while a kernel
-contains the code of all that it calls; so :func:`kernel` stamps it with a hash over every source that may be in it.
+Machine code is kept on disk, next to the sources or where NUMBA_CACHE_DIR says. numba alone would use it as long as the file of a
+function is the same, although what it calls or a constant that it reads has changed elsewhere; see :func:`stamp`.
 """
 
 import hashlib
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from types import FunctionType, ModuleType
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,39 +24,96 @@ from tokenpath.hw.arch import numeric, timing
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-SHARED = (Path(numeric.__file__).parent, Path(__file__))
-"""Sources that any kernel may contain: hw/arch and this file; those of its own folder come on top."""
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
 
 
-@cache
-def stamp(folder: Path) -> str:
-    """Hash over the names and contents of the Python sources of a folder and of :data:`SHARED`."""
-    digest = hashlib.sha256()
-    for place in (folder, *SHARED):
-        for file in sorted(place.glob("*.py")) if place.is_dir() else [place]:
-            digest.update(b"%s\0%d\0" % (file.name.encode(), file.stat().st_size) + file.read_bytes())
+def _plain(value: Any) -> Any:
+    """The Python function behind a kernel or an intrinsic; other values as they are."""
+    return getattr(value, "py_func", getattr(value, "_defn", value))
+
+
+def _frozen(function: FunctionType) -> Iterator[Any]:
+    """The values that compiling a function freezes: globals, what it reads from modules, closure, defaults."""
+    for cell in function.__closure__ or ():
+        yield _plain(cell.cell_contents)
+    yield function.__defaults__
+    for code in _codes(function.__code__):
+        found = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        for module in [value for value in found if isinstance(value, ModuleType)]:
+            found += [getattr(module, name) for name in code.co_names if hasattr(module, name)]
+        yield from map(_plain, found)
+
+
+def stamp(function: Callable[..., Any]) -> str:
+    """Hash over a function's code and all that its machine code contains: constants, tables, the functions that it calls."""
+    digest, seen, todo = hashlib.sha256(), set(), [function]
+    while todo:
+        current = cast(FunctionType, todo.pop())
+        if current in seen:
+            continue
+        seen.add(current)
+        for code in _codes(current.__code__):
+            constants = [c for c in code.co_consts if not isinstance(c, CodeType)]
+            digest.update(repr((code.co_code, code.co_names, constants)).encode())
+        for value in _frozen(current):
+            if isinstance(value, FunctionType):
+                digest.update(f"{value.__module__}.{value.__qualname__}".encode())
+                if value.__module__.partition(".")[0] not in ("numpy", "numba"):
+                    todo.append(value)
+            elif isinstance(value, np.ndarray):
+                digest.update(repr((value.dtype, value.shape)).encode() + value.tobytes())
+            elif isinstance(value, ModuleType):
+                digest.update(value.__name__.encode())
+            else:
+                digest.update(re.sub(" at 0x[0-9a-f]+", "", repr(value)).encode())
     return digest.hexdigest()
 
 
 class _Cache(FunctionCache):
-    """numba's cache of one function's machine code, void when :func:`stamp` changes."""
+    """numba's cache of one function's machine code, void when its :func:`stamp` changes."""
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__(function)
-        source = Path(function.__code__.co_filename)
-        self._cache_file = IndexDataCacheFile(
-            cache_path=self._cache_path, filename_base=self._impl.filename_base, source_stamp=stamp(source.parent)
-        )
+        del self._cache_file
+
+    @cached_property
+    def _cache_file(self) -> IndexDataCacheFile:
+        """Made on first use, when the module of the function is complete."""
+        name = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
+        base = f"{name}-py{sys.version_info[0]}{sys.version_info[1]}"
+        return IndexDataCacheFile(self._cache_path, base, stamp(self._py_func))
 
 
-def kernel(function: Function) -> Function:
-    """``function`` compiled on its first call with given types, or loaded from disk; divisors must not be 0."""
-    compiled: Any = njit(error_model="numpy", no_cfunc_wrapper=True)(function)
+def _njit(function: Callable[..., Any], inline: str) -> Any:
+    compiled: Any = njit(error_model="numpy", no_cfunc_wrapper=True, inline=inline)(function)
     try:
         compiled._cache = _Cache(cast(FunctionType, function))
     except RuntimeError:  # neither the sources nor the home folder are writable: compile in each process
         pass
-    return cast(Function, compiled)
+    template = compiled.get_call_template
+    compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
+    return compiled
+
+
+def kernel(function: Function) -> Function:
+    """``function`` compiled on its first call with given types, or loaded from disk; divisors must not be 0.
+
+    Integer literals are arguments like any other integers, while numba would compile ``f(x, 1)`` and ``f(x, 2)`` apart.
+    """
+    return cast(Function, _njit(function, "never"))
+
+
+def part(function: Function) -> Function:
+    """A kernel that becomes a part of each kernel that calls it, for functions that are called in one place.
+
+    LLVM optimises the machine code of a kernel again in every kernel around it; that of a part, just once.
+    """
+    return cast(Function, _njit(function, "always"))
 
 
 def _compile(module: ModuleType) -> ModuleType:
@@ -64,9 +122,7 @@ def _compile(module: ModuleType) -> ModuleType:
     compiled = ModuleType(f"{module.__name__}.compiled")
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_"):
-            twin = FunctionType(value.__code__, scope, name, value.__defaults__)
-            twin.__annotations__ = value.__annotations__
-            scope[name] = kernel(twin)
+            scope[name] = kernel(FunctionType(value.__code__, scope, name, value.__defaults__))
             setattr(compiled, name, scope[name])
     return compiled
 
@@ -77,14 +133,14 @@ def _over_arrays(function: Any) -> Callable[..., NDArray[np.int64]]:
     names = plain.__code__.co_varnames[: plain.__code__.co_argcount]
     call = ", ".join(f"{name}[i]" for name in names)
     text = f"def {plain.__name__}_array({', '.join(names)}, out):\n for i in range(out.size): out[i] = function({call})"
-    scope: dict[str, Any] = {"__name__": plain.__globals__["__name__"], "function": function}
+    scope: dict[str, Any] = {"__name__": plain.__module__, "function": function}
     exec(compile(text, plain.__code__.co_filename, "exec"), scope)  # the names of the arguments are the only input
     loop = kernel(scope[f"{plain.__name__}_array"])
 
     def over_arrays(*arguments: ArrayLike) -> NDArray[np.int64]:
-        arrays = np.broadcast_arrays(*(np.asarray(a, np.int64) for a in arguments))
-        out = np.empty(arrays[0].shape, np.int64)
-        loop(*(np.ascontiguousarray(a).reshape(-1) for a in arrays), out.reshape(-1))
+        shape = np.broadcast_shapes(*(np.shape(a) for a in arguments))
+        out = np.empty(shape, np.int64)
+        loop(*(np.array(np.broadcast_to(a, shape), np.int64).reshape(-1) for a in arguments), out.reshape(-1))
         return out
 
     return over_arrays

@@ -1,6 +1,8 @@
-"""Golden executor: what the instructions mean. Untimed, obvious, slow; every other executor is judged by it.
+"""Golden executor: what the instructions mean. Untimed, obvious, slow; every other executor is
+judged by it.
 
-A machine is its tiles' memories, and an engine runs one instruction at a time. With a seed the engines
+A machine is its tiles' memories, and an engine runs one instruction at a time. With a seed the
+engines
 run in a random legal order: a correctly synchronised program gives the same values in every order.
 """
 
@@ -46,7 +48,8 @@ class Tile:
 
 
 class Machine:
-    """All tiles of a program between steps. ``seed`` draws the order of the engines; None runs them in turn."""
+    """All tiles of a program between steps. ``seed`` draws the order of the engines; None runs
+    them in turn."""
 
     def __init__(self, program: Program, seed: int | None = None) -> None:
         self.program = program
@@ -68,9 +71,13 @@ class Machine:
         logits = self._logits()
         result = self.tiles[self.program.result_tile].vector[self.program.result_at + 1]
         return Step(
-            position=position, token=token, logits=logits, best=int(result),
-            saturations=after[0] - before[0], overflows=after[1] - before[1],
-        )  # fmt: skip
+            position=position,
+            token=token,
+            logits=logits,
+            best=int(result),
+            saturations=after[0] - before[0],
+            overflows=after[1] - before[1],
+        )
 
     def _counts(self) -> tuple[int, int]:
         return (
@@ -81,13 +88,19 @@ class Machine:
     def _logits(self) -> np.ndarray:
         program = self.program
         logits = np.zeros(program.vocab, np.int32)
-        for tile, first, words in zip(self.tiles, program.logit_first, program.logit_words, strict=True):
-            logits[first : first + words] = tile.vector[program.logits_at : program.logits_at + words]
+        for tile, first, words in zip(
+            self.tiles, program.logit_first, program.logit_words, strict=True
+        ):
+            logits[first : first + words] = tile.vector[
+                program.logits_at : program.logits_at + words
+            ]
         return logits
 
     def _run(self) -> None:
         """Execute until every queue is empty; an engine that must wait is tried again later."""
-        waiting = [(t, e) for t in self.tiles for e in Engine if self.program.instructions(t.index, e)]
+        waiting = [
+            (t, e) for t in self.tiles for e in Engine if self.program.instructions(t.index, e)
+        ]
         while waiting:
             if self.random:
                 self.random.shuffle(waiting)
@@ -95,16 +108,24 @@ class Machine:
             if not any(ran):
                 tile, engine = min(waiting, key=lambda pair: pair[0].index)
                 raise RuntimeError(
-                    f"deadlock: tile {tile.index} {engine.name.lower()} waits at instruction {tile.pc[engine]}"
+                    f"deadlock: tile {tile.index} {engine.name.lower()} waits at "
+                    f"instruction {tile.pc[engine]}"
                 )
-            waiting = [(t, e) for t, e in waiting if t.pc[e] < len(self.program.instructions(t.index, e))]
+            waiting = [
+                (t, e) for t, e in waiting if t.pc[e] < len(self.program.instructions(t.index, e))
+            ]
 
     def _advance(self, tile: Tile, engine: Engine) -> int:
-        """Run instructions of one engine while they can go, with a seed at most a few; how many ran."""
+        """Run instructions of one engine while they can go, with a seed at most a few; how many
+        ran."""
         code = self.program.instructions(tile.index, engine)
         budget = self.random.randint(1, 4) if self.random else len(code)
         ran = 0
-        while tile.pc[engine] < len(code) and ran < budget and self._execute(tile, code[tile.pc[engine]]):
+        while (
+            tile.pc[engine] < len(code)
+            and ran < budget
+            and self._execute(tile, code[tile.pc[engine]])
+        ):
             tile.pc[engine] += 1
             ran += 1
         return ran
@@ -154,7 +175,6 @@ class Machine:
                 self.overflows += int(np.count_nonzero(there.vector[at] != total))
             if i["y"]:
                 there.semaphores[i["y"]] += 1
-
 
 
 def run(program: Program, prompt: list[int], tokens: int, seed: int | None = None) -> Run:

@@ -1,4 +1,5 @@
-"""Run: what every executor returns for the steps that it executed, and how one is driven, saved and read back."""
+"""Run: what every executor returns for the steps that it executed, and how one is driven, saved
+and read back."""
 
 import hashlib
 import io
@@ -21,11 +22,15 @@ LARGEST_FILE = 1 << 32
 
 @dataclass(kw_only=True)
 class Step:
-    """One decode step: ``logits`` (vocab,) int32 or None (timing only), the arg max, cycles (0 if untimed).
+    """One decode step: ``logits`` (vocab,) int32 or None (timing only), the arg max, cycles (0 if
+    untimed).
 
-    ``saturations`` counts clamped summands and words, ``overflows`` the word sums that wrapped. ``ledger`` has the cycles of
-    the critical path by layer (their sum is ``cycles``), ``stages`` the same for each stage of the model, ``network`` parts
-    its interconnect into inject, hop, serialisation and contention; ``counters`` are arrays over tiles and links.
+    ``saturations`` counts clamped summands and words, ``overflows`` the word sums that wrapped.
+    ``ledger`` has the cycles of
+    the critical path by layer (their sum is ``cycles``), ``stages`` the same for each stage of the
+    model, ``network`` parts
+    its interconnect into inject, hop, serialisation and contention; ``counters`` are arrays over
+    tiles and links.
     """
 
     position: int
@@ -43,7 +48,8 @@ class Step:
 
 @dataclass(kw_only=True)
 class Run:
-    """Steps of one executor on one program; ``about`` says what was run (model, topology, options, text)."""
+    """Steps of one executor on one program; ``about`` says what was run (model, topology, options,
+    text)."""
 
     executor: str
     arch_fingerprint: str
@@ -70,7 +76,8 @@ class Run:
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write one zip file: a JSON header and the arrays, without pickles. The caller makes the write atomic."""
+        """Write one zip file: a JSON header and the arrays, without pickles. The caller makes the
+        write atomic."""
         header: dict[str, Any] = {"format": FORMAT, "steps": []}
         header |= {f.name: getattr(self, f.name) for f in fields(self) if f.name != "steps"}
         arrays: dict[str, NDArray[Any]] = {}
@@ -93,10 +100,13 @@ class Run:
             with zipfile.ZipFile(path) as file:
                 return cls._read(file)
         except FileNotFoundError:
-            raise InputError(f"no run {str(path)!r}; save one with 'tokenpath decode --save FILE'") from None
+            raise InputError(
+                f"no run {str(path)!r}; save one with 'tokenpath decode --save FILE'"
+            ) from None
         except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError) as error:
             raise InputError(
-                f"{str(path)!r} is not a saved run ({type(error).__name__}); make one with 'tokenpath decode --save FILE'"
+                f"{str(path)!r} is not a saved run ({type(error).__name__}); make one "
+                f"with 'tokenpath decode --save FILE'"
             ) from None
 
     @classmethod
@@ -136,9 +146,11 @@ def drive(
     forced: Sequence[int] = (),
     on_step: Callable[[Step], None] | None = None,
 ) -> Run:
-    """Feed ``run.prompt`` from position ``first`` on, then generate up to ``tokens`` tokens greedily.
+    """Feed ``run.prompt`` from position ``first`` on, then generate up to ``tokens`` tokens
+    greedily.
 
-    Generation ends early behind a token of ``stop``. ``forced`` tokens are fed in place of the generated ones
+    Generation ends early behind a token of ``stop``. ``forced`` tokens are fed in place of the
+    generated ones
     (teacher forcing).
     """
     feed = [*run.prompt, *forced]

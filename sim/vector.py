@@ -32,7 +32,8 @@ class VectorUnit:
     # --- streams ---
 
     def _rows(self, i: dict[str, int]) -> tuple[Words, Words]:
-        """The next n rows of the stream: elements (n, beats, blocks, block) and scales (n, beats, blocks)."""
+        """The next n rows of the stream: elements (n, beats, blocks, block) and scales (n, beats,
+        blocks)."""
         arch, beats = self.arch, self.arch.row_beats(i["m"])
         taken = [self.tile.stream.popleft() for _ in range(i["n"] * beats)]
         shape = (i["n"], beats, arch.blocks_per_beat)
@@ -46,7 +47,9 @@ class VectorUnit:
         self.saturations += int(np.count_nonzero(clamped != terms))
         return clamped
 
-    def _dots(self, i: dict[str, int], query: int, rows: tuple[Words, Words], frac: int, fmt: Format) -> Words:
+    def _dots(
+        self, i: dict[str, int], query: int, rows: tuple[Words, Words], frac: int, fmt: Format
+    ) -> Words:
         """Sum over blocks of the once-rounded product sums of each row with one resident vector."""
         elements, scales = rows
         beats = self.arch.row_beats(i["m"])
@@ -65,7 +68,8 @@ class VectorUnit:
         self.tile.vector[i["dst"] : i["dst"] + i["n"]] = numeric.wrap(result)
 
     def score(self, i: dict[str, int]) -> None:
-        """Scores of q queries into score memory; the maximum of the rounded-up scores into vector memory."""
+        """Scores of q queries into score memory; the maximum of the rounded-up scores into vector
+        memory."""
         rows, frac = self._rows(i), self.arch.numeric.score_frac
         for query in range(i["q"]):
             scores = self._dots(i, query, rows, frac, self.arch.numeric.kv)
@@ -80,7 +84,9 @@ class VectorUnit:
         bits, k, sum_frac = numbers.act.bits, numbers.kv.mantissa_bits, numbers.sum_frac(headroom)
         for query in range(i["q"]):
             maximum = self.tile.vector[i["src"] + query]
-            score = self.tile.scores[query, i["bux"] : i["bux"] + i["n"]] - (maximum << numbers.score_frac)
+            score = self.tile.scores[query, i["bux"] : i["bux"] + i["n"]] - (
+                maximum << numbers.score_frac
+            )
             mantissa = array.weight_mantissa(score, numbers.score_frac, bits)
             shift = bits - 1 - (score >> numbers.score_frac)
             total = self._clamp(array.shift_round(mantissa, shift - sum_frac), headroom).sum()
@@ -88,7 +94,9 @@ class VectorUnit:
             down = shift[:, None, None] + k - array.scale_exponent(scales, k) - i["x"]
             terms = array.shift_round(factor[..., None] * elements, down[..., None])
             sums = self._clamp(terms, headroom).sum(axis=0).reshape(-1)
-            self.tile.vector[i["dst"] + query * m : i["dst"] + (query + 1) * m] = numeric.wrap(sums[:m])
+            self.tile.vector[i["dst"] + query * m : i["dst"] + (query + 1) * m] = numeric.wrap(
+                sums[:m]
+            )
             self.tile.vector[i["aux"] + query] = numeric.wrap(total)
 
     def load(self, i: dict[str, int]) -> None:
@@ -106,7 +114,9 @@ class VectorUnit:
 
     def _store(self, at: int, words: Words) -> None:
         """Write words that an operation saturates, counting those at the rails."""
-        self.saturations += int(np.count_nonzero((words == numeric.WORD_MAX) | (words == numeric.WORD_MIN)))
+        self.saturations += int(
+            np.count_nonzero((words == numeric.WORD_MAX) | (words == numeric.WORD_MIN))
+        )
         self.tile.vector[at : at + len(words)] = words
 
     def _slots(self, i: dict[str, int]) -> Words:
@@ -126,13 +136,17 @@ class VectorUnit:
         self.tile.vector[i["dst"] : i["dst"] + i["n"]] = self._slots(i).max(axis=0)
 
     def rms(self, i: dict[str, int]) -> None:
-        """RMSNorm of m vectors; constants are n * eps, sqrt(n) normalised to [1, 2) and its exponent."""
+        """RMSNorm of m vectors; constants are n * eps, sqrt(n) normalised to [1, 2) and its
+        exponent."""
         n = i["n"]
         epsilon, root, exponent = (int(v) for v in self._read(i["aux"], 3))
         for vector in range(i["m"]):
             words = self._read(i["src"] + vector * n, n)
             squares = int(array.square(words).sum()) + epsilon
-            factor, shift = numeric.rms_factor(squares, root), numeric.rms_shift(squares, exponent, i["x"], i["y"])
+            factor, shift = (
+                numeric.rms_factor(squares, root),
+                numeric.rms_shift(squares, exponent, i["x"], i["y"]),
+            )
             out = array.saturate(array.shift_round(words * factor, shift))
             if i["q"]:
                 out = array.saturate(array.shift_round(out * self._read(i["bux"], n), 16))
@@ -145,7 +159,9 @@ class VectorUnit:
         words = self._read(i["src"], i["n"] * i["m"]).reshape(i["m"], -1, 2)
         a, b = words[..., 0], words[..., 1]
         turned = np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1)
-        self._store(i["dst"], array.saturate(array.shift_round(turned, numeric.ROPE_FRAC)).reshape(-1))
+        self._store(
+            i["dst"], array.saturate(array.shift_round(turned, numeric.ROPE_FRAC)).reshape(-1)
+        )
 
     def silu(self, i: dict[str, int]) -> None:
         """SiLU(gate) * up."""
@@ -162,7 +178,9 @@ class VectorUnit:
         """Words to blocks, in operand memory or in the append buffer."""
         arch, fmt = self.arch, self.arch.numeric.kv if i["y"] else self.arch.numeric.act
         elements, scales = (
-            (self.tile.append, self.tile.append_scales) if i["y"] else (self.tile.operand, self.tile.operand_scales)
+            (self.tile.append, self.tile.append_scales)
+            if i["y"]
+            else (self.tile.operand, self.tile.operand_scales)
         )
         beats, block = arch.row_beats(i["n"]), arch.numeric.block
         stride = beats if i["y"] else arch.operand_beats
@@ -170,7 +188,9 @@ class VectorUnit:
             words = np.zeros(beats * arch.lanes, np.int64)
             words[: i["n"]] = self._read(i["src"] + vector * i["n"], i["n"])
             blocks = words.reshape(beats, arch.blocks_per_beat, block)
-            codes = array.block_scale(np.abs(blocks).max(axis=-1), i["x"], fmt.bits, fmt.mantissa_bits)
+            codes = array.block_scale(
+                np.abs(blocks).max(axis=-1), i["x"], fmt.bits, fmt.mantissa_bits
+            )
             at = i["dst"] + vector * stride
             scales[at : at + beats] = codes
             elements[at : at + beats] = array.block_element(
@@ -178,7 +198,8 @@ class VectorUnit:
             ).reshape(beats, arch.lanes)
 
     def merge(self, i: dict[str, int]) -> None:
-        """Records (maxima, sums of p, weighted sums) aligned to the larger maximum by a shift and added, in order."""
+        """Records (maxima, sums of p, weighted sums) aligned to the larger maximum by a shift and
+        added, in order."""
         q, n = i["q"], i["n"]
         words = q * (n + 2)
         result = self._read(i["src"], words)
@@ -187,19 +208,23 @@ class VectorUnit:
             maximum = np.maximum(result[:q], other[:q])
             down, other_down = (np.minimum(maximum - r[:q], 63) for r in (result, other))
             result[q : 2 * q] = (result[q : 2 * q] >> down) + (other[q : 2 * q] >> other_down)
-            result[2 * q :] = (result[2 * q :] >> np.repeat(down, n)) + (other[2 * q :] >> np.repeat(other_down, n))
+            result[2 * q :] = (result[2 * q :] >> np.repeat(down, n)) + (
+                other[2 * q :] >> np.repeat(other_down, n)
+            )
             result[:q] = maximum
         self.tile.vector[i["dst"] : i["dst"] + words] = numeric.wrap(result)
 
     def argmax(self, i: dict[str, int]) -> None:
-        """Largest word and its index; the first of equals. No words give the smallest word and index -1."""
+        """Largest word and its index; the first of equals. No words give the smallest word and
+        index -1."""
         words = self._read(i["src"], i["n"])
         best = int(words.argmax()) if i["n"] else -1
         self.tile.vector[i["dst"]] = words[best] if i["n"] else numeric.WORD_MIN
         self.tile.vector[i["dst"] + 1] = i["aux"] + best if i["n"] else -1
 
     def argpair(self, i: dict[str, int]) -> None:
-        """The (value, index) pair with the largest value, the first of equals; no pairs change nothing."""
+        """The (value, index) pair with the largest value, the first of equals; no pairs change
+        nothing."""
         if not i["n"]:
             return
         pairs = self._read(i["src"], 2 * i["n"]).reshape(-1, 2)

@@ -1,4 +1,5 @@
-"""Bounds: what a step demands, and the fewest cycles in which each layer of the machine could serve it."""
+"""Bounds: what a step demands, and the fewest cycles in which each layer of the machine could
+serve it."""
 
 from dataclasses import dataclass
 
@@ -9,7 +10,8 @@ from .mapping import Mapping
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What one step asks of the machine: multiply-accumulates, beats of the store, and words that the residual sums move."""
+    """What one step asks of the machine: multiply-accumulates, beats of the store, and words that
+    the residual sums move."""
 
     macs: int
     beats: int
@@ -28,7 +30,9 @@ def demand(mapping: Mapping, position: int) -> Demand:
         (2 * shape.ffn, shape.d_model),
         (shape.d_model, shape.ffn),
     ]
-    macs = shape.layers * sum(rows * width for rows, width in matrices) + shape.vocab * shape.d_model
+    macs = (
+        shape.layers * sum(rows * width for rows, width in matrices) + shape.vocab * shape.d_model
+    )
     beats = macs // lanes
     for window in shape.windows:
         rows = min(position + 1, window or position + 1)
@@ -40,8 +44,10 @@ def demand(mapping: Mapping, position: int) -> Demand:
 def bounds(mapping: Mapping, position: int) -> dict[str, int]:
     """Lower bounds in cycles of the step at ``position``, one for each layer.
 
-    ``compute``: MACs over all lanes of all queries. ``memory``: beats over all ports. ``interconnect``: each sum over the array
-    needs at least the diameter's links for its latency, and at least one vector through one port of a tile.
+    ``compute``: MACs over all lanes of all queries. ``memory``: beats over all ports.
+    ``interconnect``: each sum over the array
+    needs at least the diameter's links for its latency, and at least one vector through one port
+    of a tile.
     """
     arch, need = mapping.arch, demand(mapping, position)
     tiles = arch.tiles

@@ -1,6 +1,8 @@
-"""Collectives as schedules of puts: reduce-scatter and all-gather line by line, rings, and one-shot.
+"""Collectives as schedules of puts: reduce-scatter and all-gather line by line, rings, and
+one-shot.
 
-The digits of an arrangement are the lines along which a collective proceeds. A vector is split by one digit
+The digits of an arrangement are the lines along which a collective proceeds. A vector is split by
+one digit
 after the other into nested intervals, so that each phase moves whole intervals along one line.
 """
 
@@ -15,13 +17,18 @@ from .mapping import Arrangement, Span
 
 
 class Collective:
-    """Emits one collective. ``words`` is the vector's length on each tile; ``source`` holds a tile's own interval.
+    """Emits one collective. ``words`` is the vector's length on each tile; ``source`` holds a
+    tile's own interval.
 
-    ``reduce`` are the digits to sum over, ``segments`` the digits by which the vector is split already. Buffers and
-    semaphores alternate with ``parity``, so that a fast tile may be one collective ahead of a slow one.
+    ``reduce`` are the digits to sum over, ``segments`` the digits by which the vector is split
+    already. Buffers and
+    semaphores alternate with ``parity``, so that a fast tile may be one collective ahead of a slow
+    one.
     """
 
-    def __init__(self, emitter: Emitter, team: Arrangement, name: str, parity: int, places: dict[str, int]) -> None:
+    def __init__(
+        self, emitter: Emitter, team: Arrangement, name: str, parity: int, places: dict[str, int]
+    ) -> None:
         self.emitter = emitter
         self.team = team
         self.name = f"{name}.{parity}"
@@ -47,9 +54,11 @@ class Collective:
         algorithm: str,
         spread: bool = False,
     ) -> tuple[int, int, int]:
-        """Sum over ``reduce`` and gather over all digits. Returns (address, slots, slot stride) of what a SUM has to add.
+        """Sum over ``reduce`` and gather over all digits. Returns (address, slots, slot stride) of
+        what a SUM has to add.
 
-        The compute engine's next instruction waits for it. ``spread``: idle tiles get the result too.
+        The compute engine's next instruction waits for it. ``spread``: idle tiles get the result
+        too.
         """
         if not reduce and not segments and not (spread and self.team.active < self.team.tiles):
             return source, 1, 0
@@ -68,11 +77,19 @@ class Collective:
             step_gather(held if left == len(order) else None, vector, words, order[:left])
         if not order:
             held_by = self.name + ".self"
-            self._to_all([[(t, 0, words[t], 0)] if self._is_active(t) else [] for t in range(self.team.tiles)],
-                         source, vector, held_by)  # fmt: skip
+            self._to_all(
+                [
+                    [(t, 0, words[t], 0)] if self._is_active(t) else []
+                    for t in range(self.team.tiles)
+                ],
+                source,
+                vector,
+                held_by,
+            )
         if spread and self.team.active < self.team.tiles:
             self._spread(vector, words)
-        # Earlier arrivals were waited for by the network engine; its last put tells the compute engine.
+        # Earlier arrivals were waited for by the network engine; its last put tells the compute
+        # engine.
         self.emitter.hand_over(Engine.NETWORK, Emitter.TO_COMPUTE)
         self.emitter.wait(Engine.COMPUTE, Emitter.TO_COMPUTE)
         return vector, 1, 0
@@ -80,7 +97,8 @@ class Collective:
     # --- direct: every tile of a line to every other one ---
 
     def _reduce_scatter(self, held: int, words: Sequence[int], digits: Sequence[int]) -> int:
-        """Split each tile's interval along the last of ``digits`` and sum each part where it belongs."""
+        """Split each tile's interval along the last of ``digits`` and sum each part where it
+        belongs."""
         emitter, team, digit = self.emitter, self.team, digits[-1]
         size = team.sizes[digit]
         mine = [team.interval(t, digits, words[t]) for t in range(team.tiles)]
@@ -92,14 +110,23 @@ class Collective:
             for away in range(1, size):
                 to = team.peer(tile, digit, (team.coordinate(tile, digit) + away) % size)
                 first, end = team.interval(to, digits, words[tile])
-                rows[tile].append((to, first - outer[tile][0], end - first, (size - away - 1) * stride))
+                rows[tile].append(
+                    (to, first - outer[tile][0], end - first, (size - away - 1) * stride)
+                )
         semaphore = emitter.semaphore(f"{self.name}.scatter{digit}")
         emitter.put(rows, src=held, dst=slots, semaphore=semaphore)
         self._await(Engine.COMPUTE, semaphore, size - 1)
         return self._sum_slots(held, mine, outer, slots, stride, size - 1, f"sum{digit}")
 
     def _sum_slots(
-        self, held: int, mine: list[Span], outer: list[Span], slots: int, stride: int, count: int, what: str
+        self,
+        held: int,
+        mine: list[Span],
+        outer: list[Span],
+        slots: int,
+        stride: int,
+        count: int,
+        what: str,
     ) -> int:
         emitter = self.emitter
         result = self._place(what, max(1, stride), inbox=False)
@@ -108,18 +135,29 @@ class Collective:
             dst=result,
             src=slots,
             aux=stride,
-            bux=emitter.per_tile([m[0] - o[0] if self._is_active(t) else 0 for t, (m, o) in enumerate(zip(mine, outer, strict=True))], held),
-            n=emitter.per_tile([m[1] - m[0] if self._is_active(t) else 0 for t, m in enumerate(mine)]),
+            bux=emitter.per_tile(
+                [
+                    m[0] - o[0] if self._is_active(t) else 0
+                    for t, (m, o) in enumerate(zip(mine, outer, strict=True))
+                ],
+                held,
+            ),
+            n=emitter.per_tile(
+                [m[1] - m[0] if self._is_active(t) else 0 for t, m in enumerate(mine)]
+            ),
             m=count,
             q=1,
-        )  # fmt: skip
+        )
         emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
         emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
         return result
 
-    def _all_gather(self, held: int | None, vector: int, words: Sequence[int], digits: Sequence[int]) -> None:
-        """Send each tile's interval along the last of ``digits``; ``held`` is its place before the first gather."""
-        emitter, team, digit = self.emitter, self.team, digits[-1]
+    def _all_gather(
+        self, held: int | None, vector: int, words: Sequence[int], digits: Sequence[int]
+    ) -> None:
+        """Send each tile's interval along the last of ``digits``; ``held`` is its place before the
+        first gather."""
+        team, digit = self.team, digits[-1]
         size = team.sizes[digit]
         rows: list[list[Descriptor]] = [[] for _ in range(team.tiles)]
         for tile in range(team.active):
@@ -131,7 +169,8 @@ class Collective:
         self._to_all(rows, vector if held is None else held, vector, f"{self.name}.gather{digit}")
 
     def _to_all(self, rows: list[list[Descriptor]], src: int, vector: int, name: str) -> None:
-        """Put by descriptors into ``vector``; whoever comes next, network or compute, waits for the arrivals."""
+        """Put by descriptors into ``vector``; whoever comes next, network or compute, waits for
+        the arrivals."""
         counts = [0] * self.team.tiles
         for row in rows:
             for to, *_ in row:
@@ -145,13 +184,16 @@ class Collective:
         self.emitter.wait(
             engine,
             semaphore,
-            self.emitter.per_tile([count if self._is_active(t) else 0 for t in range(self.team.tiles)]),
+            self.emitter.per_tile(
+                [count if self._is_active(t) else 0 for t in range(self.team.tiles)]
+            ),
         )
 
     # --- rings: every tile to its successor ---
 
     def _ring_scatter(self, held: int, words: Sequence[int], digits: Sequence[int]) -> int:
-        """Reduce-scatter along the last digit as a ring: size - 1 steps, each adds one part and passes it on."""
+        """Reduce-scatter along the last digit as a ring: size - 1 steps, each adds one part and
+        passes it on."""
         emitter, team, digit = self.emitter, self.team, digits[-1]
         size, tiles = team.sizes[digit], range(team.tiles)
         outer = [team.interval(t, digits[:-1], words[t]) for t in tiles]
@@ -168,22 +210,31 @@ class Collective:
             for tile in range(team.active):
                 first, end = span(tile, 1 + step)
                 to = team.peer(tile, digit, (team.coordinate(tile, digit) + 1) % size)
-                rows[tile].append((to, first - outer[tile][0] if current is None else 0, end - first, 0))
+                rows[tile].append(
+                    (to, first - outer[tile][0] if current is None else 0, end - first, 0)
+                )
             semaphore = emitter.semaphore(f"{self.name}.ring{digit}.{step}")
             slot = slots + step * stride
-            emitter.put(rows, src=held if current is None else current, dst=slot, semaphore=semaphore)
+            emitter.put(
+                rows, src=held if current is None else current, dst=slot, semaphore=semaphore
+            )
             self._await(Engine.COMPUTE, semaphore, 1)
             mine = [span(t, 2 + step) if self._is_active(t) else (0, 0) for t in tiles]
             current = self._sum_slots(held, mine, outer, slot, stride, 1, f"ring{digit}.{step}")
         return held if current is None else current
 
-    def _ring_gather(self, held: int | None, vector: int, words: Sequence[int], digits: Sequence[int]) -> None:
+    def _ring_gather(
+        self, held: int | None, vector: int, words: Sequence[int], digits: Sequence[int]
+    ) -> None:
         """All-gather along the last digit as a ring: each tile passes on what it received."""
         team, digit = self.team, digits[-1]
         size, tiles = team.sizes[digit], range(team.tiles)
         if held is not None:
             own = [team.interval(t, digits, words[t]) for t in tiles]
-            rows = [[(t, 0, own[t][1] - own[t][0], own[t][0])] if self._is_active(t) else [] for t in tiles]
+            rows = [
+                [(t, 0, own[t][1] - own[t][0], own[t][0])] if self._is_active(t) else []
+                for t in tiles
+            ]
             self._to_all(rows, held, vector, f"{self.name}.own")
         for step in range(size - 1):
             rows = [[] for _ in tiles]
@@ -197,7 +248,12 @@ class Collective:
     # --- one-shot: every tile to all tiles ---
 
     def _one_shot(
-        self, source: int, words: Sequence[int], reduce: Sequence[int], segments: Sequence[int], spread: bool
+        self,
+        source: int,
+        words: Sequence[int],
+        reduce: Sequence[int],
+        segments: Sequence[int],
+        spread: bool,
     ) -> tuple[int, int, int]:
         """Every tile sends its interval to everyone; a slot for each summand."""
         team = self.team
@@ -242,7 +298,9 @@ class Collective:
         semaphore = emitter.semaphore(f"{self.name}.spread")
         emitter.put(rows, src=vector, dst=vector, semaphore=semaphore)
         emitter.wait(
-            Engine.COMPUTE, semaphore, emitter.per_tile([0 if self._is_active(t) else 1 for t in range(team.tiles)])
+            Engine.COMPUTE,
+            semaphore,
+            emitter.per_tile([0 if self._is_active(t) else 1 for t in range(team.tiles)]),
         )
 
     def all_max(self, source: int, words: int, digits: Sequence[int]) -> int:
@@ -250,11 +308,15 @@ class Collective:
         return self._line_by_line(source, words, digits, Op.MAX, n=words)
 
     def merge(self, source: int, words: int, digits: Sequence[int], *, n: int, q: int) -> int:
-        """Softmax records of ``words`` words merged over ``digits``, on each tile. Returns the address of the record."""
+        """Softmax records of ``words`` words merged over ``digits``, on each tile. Returns the
+        address of the record."""
         return self._line_by_line(source, words, digits, Op.MERGE, n=n, q=q)
 
-    def _line_by_line(self, source: int, words: int, digits: Sequence[int], op: Op, *, n: int, q: int = 0) -> int:
-        """Exchange whole vectors along one line after the other and combine the slots with ``op``."""
+    def _line_by_line(
+        self, source: int, words: int, digits: Sequence[int], op: Op, *, n: int, q: int = 0
+    ) -> int:
+        """Exchange whole vectors along one line after the other and combine the slots with
+        ``op``."""
         emitter, team = self.emitter, self.team
         for digit in digits:
             size = team.sizes[digit]
@@ -264,7 +326,9 @@ class Collective:
             for tile in range(team.active):
                 own = team.coordinate(tile, digit)
                 for away in range(1, size + 1):
-                    rows[tile].append((team.peer(tile, digit, (own + away) % size), 0, words, own * words))
+                    rows[tile].append(
+                        (team.peer(tile, digit, (own + away) % size), 0, words, own * words)
+                    )
             emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
             emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
             semaphore = emitter.semaphore(f"{self.name}.line{digit}")

@@ -1,4 +1,5 @@
-"""Emitter: collects the instructions, registers, descriptors, semaphores and buffers of one class of tiles."""
+"""Emitter: collects the instructions, registers, descriptors, semaphores and buffers of one class
+of tiles."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ Descriptor = tuple[int, int, int, int]
 
 
 class Emitter:
-    """One program text for all tiles; what differs from tile to tile becomes a register or a descriptor.
+    """One program text for all tiles; what differs from tile to tile becomes a register or a
+    descriptor.
 
-    Semaphores ``TO_NETWORK`` and ``TO_MEMORY`` hand results of the compute engine over, in order, ``TO_COMPUTE`` those of the
+    Semaphores ``TO_NETWORK`` and ``TO_MEMORY`` hand results of the compute engine over, in order,
+    ``TO_COMPUTE`` those of the
     network engine. Raises InputError when the machine runs out of something, naming it.
     """
 
@@ -71,12 +74,15 @@ class Emitter:
         if name not in self._semaphores:
             number = self.TO_COMPUTE + 1 + len(self._semaphores)
             if number >= SEMAPHORES:
-                raise InputError(f"the program needs more than {SEMAPHORES} semaphores; give --reduce direct")
+                raise InputError(
+                    f"the program needs more than {SEMAPHORES} semaphores; give --reduce direct"
+                )
             self._semaphores[name] = number
         return self._semaphores[name]
 
     def per_tile(self, values: Sequence[int], offset: int = 0) -> Operand:
-        """Operand that is ``offset + values[tile]``: an immediate where all are equal, else a register."""
+        """Operand that is ``offset + values[tile]``: an immediate where all are equal, else a
+        register."""
         key = tuple(values)
         if len(set(key)) == 1:
             return offset + key[0]
@@ -84,7 +90,9 @@ class Emitter:
             self._registers[key] = self._new_register(key)
         return offset, self._registers[key]
 
-    def step_rule(self, kind: str, *, scale: int = 1, offset: int = 0, span: int = 0, span2: int = 1) -> Operand:
+    def step_rule(
+        self, kind: str, *, scale: int = 1, offset: int = 0, span: int = 0, span2: int = 1
+    ) -> Operand:
         """Operand that follows from the position or the token of a step."""
         rule = StepRule(register=0, kind=kind, scale=scale, span=span, span2=span2)
         if rule not in self._registers:
@@ -94,12 +102,16 @@ class Emitter:
 
     def _new_register(self, column: tuple[int, ...]) -> int:
         if len(self.columns) >= REGISTERS:
-            raise InputError(f"the program needs more than {REGISTERS} registers; give --reduce direct or --split 2d")
+            raise InputError(
+                f"the program needs more than {REGISTERS} registers; give --reduce "
+                f"direct or --split 2d"
+            )
         self.columns.append(column)
         return len(self.columns) - 1
 
     def descriptors(self, rows: Sequence[Sequence[Descriptor]]) -> int:
-        """Index of the first of a run of put descriptors, ``rows[tile]``; shorter runs are filled up."""
+        """Index of the first of a run of put descriptors, ``rows[tile]``; shorter runs are filled
+        up."""
         first = len(self.tables[0])
         most = max(len(row) for row in rows)
         for tile, (table, row) in enumerate(zip(self.tables, rows, strict=True)):
@@ -123,6 +135,14 @@ class Emitter:
         self._waits[Engine.NETWORK].extend(self._waits[Engine.COMPUTE])
         self._waits[Engine.COMPUTE].clear()
 
+    @contextmanager
+    def ahead_of_waits(self) -> Iterator[None]:
+        """Instructions emitted inside go in front of what the compute engine waits for next."""
+        waits = list(self._waits[Engine.COMPUTE])
+        self._waits[Engine.COMPUTE].clear()
+        yield
+        self._waits[Engine.COMPUTE].extend(waits)
+
     def emit(self, engine: Engine, op: Op, **operands: Any) -> None:
         """Append an instruction; a second wait becomes a SYNC in front of it."""
         waits = self._waits[engine]
@@ -142,7 +162,8 @@ class Emitter:
         self.emit(Engine.COMPUTE, op, **operands)
 
     def stream(self, op: Op, at: Operand, *, n: Operand, m: Operand, **operands: Any) -> None:
-        """Stream ``n`` rows of ``m`` elements from store address ``at`` into a compute operation."""
+        """Stream ``n`` rows of ``m`` elements from store address ``at`` into a compute
+        operation."""
         self.emit(Engine.MEMORY, Op.STREAM, src=at, n=n, m=m)
         self.emit(Engine.COMPUTE, op, n=n, m=m, **operands)
 
@@ -154,11 +175,19 @@ class Emitter:
         else:
             self.code[engine][-1] = replace(last, post=semaphore)
 
-    def put(self, rows: Sequence[Sequence[Descriptor]], *, src: Operand, dst: int, semaphore: int) -> None:
+    def put(
+        self, rows: Sequence[Sequence[Descriptor]], *, src: Operand, dst: int, semaphore: int
+    ) -> None:
         """Put by descriptors; tiles with shorter runs send fewer."""
         counts = self.per_tile([len(row) for row in rows])
         if counts == 0:
             return
         self.emit(
-            Engine.NETWORK, Op.PUT, src=src, dst=dst, aux=self.descriptors(rows), m=counts, y=semaphore
+            Engine.NETWORK,
+            Op.PUT,
+            src=src,
+            dst=dst,
+            aux=self.descriptors(rows),
+            m=counts,
+            y=semaphore,
         )

@@ -18,9 +18,13 @@ from .images import Store
 from .mapping import Mapping
 from .model import ModelSpec
 
+GAIN_FRAC = 16
+"""Fraction bits of the gains of RMSNorm."""
+
 
 class Step:
-    """Builds the program of one decode step: buffers and constants first, then stage after stage."""
+    """Builds the program of one decode step: buffers and constants first, then stage after
+    stage."""
 
     def __init__(self, mapping: Mapping, spec: ModelSpec, values: bool = True) -> None:
         self.mapping, self.spec, self.values = mapping, spec, values
@@ -34,17 +38,30 @@ class Step:
         self._constants()
         width = self.shape.d_model
         self.x, self.xn = self.emitter.scratch(width), self.emitter.scratch(width)
+        self.gain, self.gain_rows = self.emitter.scratch(width), self.emitter.scratch(2 * width)
         self.attention = Attention(self)
 
     def _check_sizes(self) -> None:
         arch, shape, mapping = self.arch, self.shape, self.mapping
-        longest = max(shape.d_model, mapping.group_heads * shape.head_dim, max(mapping.hidden_slice(0)))
+        longest = max(
+            shape.d_model, mapping.group_heads * shape.head_dim, max(mapping.hidden_slice(0))
+        )
         for what, need, have, field in (
             ("an input row", arch.row_beats(longest), arch.operand_beats, "operand_beats"),
             ("a head", arch.row_beats(shape.head_dim), arch.accumulator_beats, "accumulator_beats"),
-            ("new K and V rows", 2 * mapping.group_kv_heads * arch.row_beats(shape.head_dim), arch.append_beats, "append_beats"),
-            ("the scores of a KV shard", self.passes * mapping.rows_capacity, arch.score_rows, "score_rows"),
-        ):  # fmt: skip
+            (
+                "new K and V rows",
+                2 * mapping.group_kv_heads * arch.row_beats(shape.head_dim),
+                arch.append_beats,
+                "append_beats",
+            ),
+            (
+                "the scores of a KV shard",
+                self.passes * mapping.rows_capacity,
+                arch.score_rows,
+                "score_rows",
+            ),
+        ):
             if need > have:
                 raise InputError(
                     f"{what} of {shape.name} needs {field} {need} and {arch.name} has {have}; "
@@ -69,30 +86,43 @@ class Step:
         low = images.rope_rows(np.arange(self.rope_span), dim, shape.rope_theta)
         self.rope_high = self.shared_words(high.reshape(-1).tolist())
         self.rope_low = self.shared_words(low.reshape(-1).tolist())
-        self.rms_model = self.shared_words(images.rms_constants(shape.d_model, shape.norm_eps, self.mapping.residual_frac))
-        self.rms_head = self.shared_words(images.rms_constants(dim, shape.norm_eps, numeric.act_frac))
+        self.rms_model = self.shared_words(
+            images.rms_constants(shape.d_model, shape.norm_eps, self.mapping.residual_frac)
+        )
+        self.rms_head = self.shared_words(
+            images.rms_constants(dim, shape.norm_eps, numeric.act_frac)
+        )
         self.final_gain = self.shared_words(self._gain("final_norm", shape.d_model))
-        self.head_gains = [self._head_gains(layer) for layer in range(shape.layers)] if shape.qk_norm else []
+        self.head_gains = (
+            [self._head_gains(layer) for layer in range(shape.layers)] if shape.qk_norm else []
+        )
 
     def _gain(self, name: str, words: int) -> list[int]:
         if not self.values:
-            return [1 << 16] * words
-        return images.to_fixed(self.spec.tensor(name), 16).tolist()
+            return [1 << GAIN_FRAC] * words
+        return images.to_fixed(self.spec.tensor(name), GAIN_FRAC).tolist()
 
     def _head_gains(self, layer: int) -> tuple[int, int]:
-        """Addresses of the q and k gains of one layer, in hardware order, the score factor folded into q's."""
+        """Addresses of the q and k gains of one layer, in hardware order, the score factor folded
+        into q's."""
         dim = self.shape.head_dim
         places = []
         for name, factor in (("q_norm", images.query_scale(dim)), ("k_norm", 1.0)):
-            gain = self.spec.tensor(f"layers.{layer}.{name}") if self.values else np.ones(dim, np.float32)
+            gain = (
+                self.spec.tensor(f"layers.{layer}.{name}")
+                if self.values
+                else np.ones(dim, np.float32)
+            )
             paired = images.pair_rows(gain, dim, self.shape.rope_pairing)
-            places.append(self.shared_words(images.to_fixed(paired * factor, 16).tolist()))
+            places.append(self.shared_words(images.to_fixed(paired * factor, GAIN_FRAC).tolist()))
         return places[0], places[1]
 
     def own_words(self, words: NDArray[np.int64]) -> int:
         """Address of constants (tiles, words) that differ from tile to tile."""
         at = self.emitter.scratch(words.shape[1])
-        assert at == len(self.shared) + sum(w.shape[1] for w in self.own), "constants come before buffers"
+        assert at == len(self.shared) + sum(w.shape[1] for w in self.own), (
+            "constants come before buffers"
+        )
         self.own.append(words)
         return at
 
@@ -104,7 +134,8 @@ class Step:
 
     @property
     def passes(self) -> int:
-        """Streams of K that one layer needs on a tile: one for each KV head and ``queries`` of its query heads."""
+        """Streams of K that one layer needs on a tile: one for each KV head and ``queries`` of its
+        query heads."""
         per_head = self.mapping.group_heads // self.mapping.group_kv_heads
         return self.mapping.group_kv_heads * -(-per_head // self.arch.queries)
 
@@ -128,68 +159,131 @@ class Step:
         return self.places[name]
 
     def linear(
-        self, name: str, *, rows: Operand, elements: Operand, width: int, dst: int, frac: int, src: int = 0
+        self,
+        name: str,
+        *,
+        rows: Operand,
+        elements: Operand,
+        width: int,
+        dst: int,
+        frac: int,
+        src: int = 0,
     ) -> None:
-        """GEMV of a tile's rows with the operand at ``src``; ``width`` is the length of the whole contraction."""
+        """GEMV of a tile's rows with the operand at ``src``; ``width`` is the length of the whole
+        contraction."""
         self.emitter.stream(
-            Op.DOT, self.store.at[name], n=rows, m=elements, dst=dst, src=src, x=frac, y=self.headroom(width)
+            Op.DOT, self.store.at[name], n=rows, m=elements, dst=dst, src=src, x=frac
         )
 
-    def norm(self, *, gain: int | None = None) -> None:
-        """RMSNorm of the residual stream into the operand memory."""
+    def fetch_gain(self, name: str) -> None:
+        """Gains of the next norm from the store, while the compute engine would wait for a
+        collective."""
+        width = self.shape.d_model
+        with self.emitter.ahead_of_waits():
+            self.emitter.stream(
+                Op.LOAD, self.store.at[name], n=2, m=width, dst=self.gain_rows, x=GAIN_FRAC
+            )
+            self.emitter.compute(Op.SUM, dst=self.gain, src=self.gain_rows, aux=width, n=width, m=2)
+
+    def norm(self, gain: int) -> None:
+        """RMSNorm of the residual stream with the gains at ``gain``, into the operand memory."""
         width, numeric = self.shape.d_model, self.numeric
-        extra = {"q": 1, "bux": gain} if gain is not None else {}
         self.emitter.compute(
-            Op.RMS, dst=self.xn, src=self.x, aux=self.rms_model, n=width, m=1,
-            x=self.mapping.residual_frac, y=numeric.act_frac, **extra,
-        )  # fmt: skip
+            Op.RMS,
+            dst=self.xn,
+            src=self.x,
+            aux=self.rms_model,
+            n=width,
+            m=1,
+            bux=gain,
+            q=1,
+            x=self.mapping.residual_frac,
+            y=numeric.act_frac,
+        )
         self.emitter.compute(Op.QUANT, dst=0, src=self.xn, n=width, m=1, x=numeric.act_frac)
 
-    def add_residual(self, parts: tuple[int, int, int]) -> None:
-        """Add a collective's result to the residual stream."""
+    def add_residual(self, parts: tuple[int, int, int], gain: str | None) -> None:
+        """Add a collective's result to the residual stream; the gains of the norm behind it are
+        fetched meanwhile."""
         at, slots, stride = parts
+        if gain:
+            self.fetch_gain(gain)
         self.emitter.compute(
             Op.SUM, dst=self.x, src=at, aux=stride, bux=self.x, n=self.shape.d_model, m=slots, q=1
         )
 
     def embed(self) -> None:
-        """The token's embedding row, from the tile that holds it along its row of the array, then down the columns."""
+        """The token's embedding row, from the tile that holds it along its row of the array, then
+        down the columns."""
         emitter, mapping, width = self.emitter, self.mapping, self.shape.d_model
         rows, columns = self.arch.topology.grid
         tiles = range(self.arch.tiles)
         wide, per_tile = self.arch.row_beats(width), mapping.vocab_rows
         owner = emitter.step_rule("token_owner", span=per_tile)
-        at = emitter.step_rule("token_row", scale=wide, span=per_tile, offset=self.store.at["embed"])
+        at = emitter.step_rule(
+            "token_row", scale=wide, span=per_tile, offset=self.store.at["embed"]
+        )
         emitter.stream(Op.LOAD, at, n=owner, m=width, dst=self.x, x=self.mapping.residual_frac)
         if self.arch.tiles > 1:
             emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
             along, down = emitter.inbox(width), emitter.inbox(width)
             row_sem, column_sem = emitter.semaphore("embed.row"), emitter.semaphore("embed.column")
-            line = [[(t // columns * columns + (t % columns + a) % columns, 0, width, 0) for a in range(1, columns + 1)] for t in tiles]
+            line = [
+                [
+                    (t // columns * columns + (t % columns + a) % columns, 0, width, 0)
+                    for a in range(1, columns + 1)
+                ]
+                for t in tiles
+            ]
             emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
             emitter.emit(
-                Engine.NETWORK, Op.PUT, src=self.x, dst=along, aux=emitter.descriptors(line), y=row_sem,
+                Engine.NETWORK,
+                Op.PUT,
+                src=self.x,
+                dst=along,
+                aux=emitter.descriptors(line),
+                y=row_sem,
                 m=emitter.step_rule("token_owner", scale=columns, span=per_tile),
-            )  # fmt: skip
-            column = [[((t + a * columns) % self.arch.tiles, 0, width, 0) for a in range(1, rows + 1)] for t in tiles]
-            emitter.wait(Engine.NETWORK, row_sem, emitter.step_rule("token_group", span=per_tile, span2=columns))
+            )
+            column = [
+                [((t + a * columns) % self.arch.tiles, 0, width, 0) for a in range(1, rows + 1)]
+                for t in tiles
+            ]
+            emitter.wait(
+                Engine.NETWORK,
+                row_sem,
+                emitter.step_rule("token_group", span=per_tile, span2=columns),
+            )
             emitter.emit(
-                Engine.NETWORK, Op.PUT, src=along, dst=down, aux=emitter.descriptors(column), y=column_sem,
+                Engine.NETWORK,
+                Op.PUT,
+                src=along,
+                dst=down,
+                aux=emitter.descriptors(column),
+                y=column_sem,
                 m=emitter.step_rule("token_group", scale=rows, span=per_tile, span2=columns),
-            )  # fmt: skip
+            )
+            self.fetch_gain("0.attn_norm")
             emitter.wait(Engine.COMPUTE, column_sem)
             emitter.compute(Op.SUM, dst=self.x, src=down, n=width, m=1)
+        else:
+            self.fetch_gain("0.attn_norm")
 
     def rope_angles(self) -> None:
         """Cosines and sines of the position, from the two tables, once a step."""
         dim = self.shape.head_dim
         self.angles = self.buffer("angles", dim)
-        high = self.emitter.step_rule("position_high", scale=dim, span=self.rope_span, offset=self.rope_high)
-        low = self.emitter.step_rule("position_low", scale=dim, span=self.rope_span, offset=self.rope_low)
+        high = self.emitter.step_rule(
+            "position_high", scale=dim, span=self.rope_span, offset=self.rope_high
+        )
+        low = self.emitter.step_rule(
+            "position_low", scale=dim, span=self.rope_span, offset=self.rope_low
+        )
         self.emitter.compute(Op.ROPE, dst=self.angles, src=high, aux=low, n=dim, m=1)
 
     def hidden(self, layer: int) -> None:
-        """The SwiGLU layer: gate and up by rows, SiLU, hidden slice gathered in its group, down, sum."""
+        """The SwiGLU layer: gate and up by rows, SiLU, hidden slice gathered in its group, down,
+        sum."""
         emitter, mapping, numeric = self.emitter, self.mapping, self.numeric
         tiles, width = range(self.arch.tiles), self.shape.d_model
         team = mapping.hidden
@@ -199,9 +293,16 @@ class Step:
         gate, up = self.buffer("gate", max(rows)), self.buffer("up", max(rows))
         mine = self.buffer("hidden", max(rows))
         count = emitter.per_tile(rows)
-        self.norm()
+        self.norm(self.gain)
         for name, dst in (("gate", gate), ("up", up)):
-            self.linear(f"{layer}.{name}", rows=count, elements=width, width=width, dst=dst, frac=numeric.act_frac)
+            self.linear(
+                f"{layer}.{name}",
+                rows=count,
+                elements=width,
+                width=width,
+                dst=dst,
+                frac=numeric.act_frac,
+            )
         emitter.compute(Op.SILU, dst=mine, src=gate, aux=up, n=count, x=numeric.act_frac)
         gather = self.collective("hidden", layer % 2, team).all_reduce(
             mine, slices, reduce=(), segments=team.member_lines, algorithm=mapping.reduce
@@ -210,15 +311,24 @@ class Step:
         emitter.compute(Op.QUANT, dst=0, src=gather[0], n=length, m=1, x=numeric.act_frac)
         part = self.buffer("down", max(down))
         self.linear(
-            f"{layer}.down", rows=emitter.per_tile(down), elements=length,
-            width=mapping.hidden_blocks * numeric.block, dst=part, frac=mapping.residual_frac,
-        )  # fmt: skip
+            f"{layer}.down",
+            rows=emitter.per_tile(down),
+            elements=length,
+            width=mapping.hidden_blocks * numeric.block,
+            dst=part,
+            frac=mapping.residual_frac,
+        )
         self.add_residual(
             self.collective("down", layer % 2, team).all_reduce(
-                part, [width] * len(tiles), reduce=team.group_lines, segments=team.member_lines,
-                algorithm=mapping.reduce, spread=True,
-            )
-        )  # fmt: skip
+                part,
+                [width] * len(tiles),
+                reduce=team.group_lines,
+                segments=team.member_lines,
+                algorithm=mapping.reduce,
+                spread=True,
+            ),
+            f"{layer + 1}.attn_norm" if layer + 1 < self.shape.layers else None,
+        )
 
     def head(self) -> None:
         """Final norm, logits of each tile's vocabulary, arg max over all of them on tile 0."""
@@ -226,12 +336,23 @@ class Step:
         spans = [mapping.vocab_span(t) for t in tiles]
         words = emitter.per_tile([end - first for first, end in spans])
         self.logits, self.best = self.buffer("logits", mapping.vocab_rows), self.buffer("best", 2)
-        self.norm(gain=self.final_gain)
+        self.norm(self.final_gain)
         width = self.shape.d_model
-        self.linear("head", rows=words, elements=width, width=width, dst=self.logits, frac=self.numeric.act_frac)
+        self.linear(
+            "head",
+            rows=words,
+            elements=width,
+            width=width,
+            dst=self.logits,
+            frac=self.numeric.act_frac,
+        )
         pair = self.buffer("pair", 2)
         emitter.compute(
-            Op.ARGMAX, dst=pair, src=self.logits, n=words, aux=emitter.per_tile([first for first, _ in spans])
+            Op.ARGMAX,
+            dst=pair,
+            src=self.logits,
+            n=words,
+            aux=emitter.per_tile([first for first, _ in spans]),
         )
         emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
         emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
@@ -269,12 +390,15 @@ class Step:
         for engine, rows in zip(Engine, code.engines, strict=True):
             if len(rows) > self.arch.code_words:
                 raise InputError(
-                    f"the program has {len(rows)} {engine.name.lower()} instructions and {self.arch.name} "
+                    f"the program has {len(rows)} {engine.name.lower()} instructions "
+                    f"and {self.arch.name} "
                     f"code_words {self.arch.code_words}; give an architecture with more"
                 )
         registers = np.zeros((len(tiles), REGISTERS), np.int32)
         registers[:, : len(emitter.columns)] = np.array(emitter.columns, np.int64).T
-        own = np.concatenate([*self.own, np.zeros((len(tiles), 0), np.int64)], axis=1).astype(np.int32)
+        own = np.concatenate([*self.own, np.zeros((len(tiles), 0), np.int64)], axis=1).astype(
+            np.int32
+        )
         spans = [mapping.vocab_span(t) for t in tiles]
         team = mapping.attention
         return Program(
@@ -300,9 +424,13 @@ class Step:
             result_tile=0,
             result_at=self.best,
             meta={
-                "model": self.shape.name, "split": mapping.split, "softmax": mapping.softmax,
-                "reduce": mapping.reduce, "groups": team.groups, "kv_shards": team.members,
-            },  # fmt: skip
+                "model": self.shape.name,
+                "split": mapping.split,
+                "softmax": mapping.softmax,
+                "reduce": mapping.reduce,
+                "groups": team.groups,
+                "kv_shards": team.members,
+            },
         )
 
 

@@ -1,4 +1,5 @@
-"""Mapping: which tile holds which heads, KV shard, hidden slice and vocabulary rows. Pure arithmetic, no tensors."""
+"""Mapping: which tile holds which heads, KV shard, hidden slice and vocabulary rows. Pure
+arithmetic, no tensors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,9 @@ SPLITS = ("2d", "input", "output")
 REDUCES = ("direct", "ring", "oneshot")
 SOFTMAXES = ("exact", "merge")
 
-RESIDUAL_FRAC = {"smollm2": 10, "mathformer": 16, "glassllm": 16}
-"""Fraction bits of the residual stream by model family, from the largest summand seen in fp32 (docs/numerics.md)."""
-
-DEFAULT_RESIDUAL_FRAC = 12
+RESIDUAL_FRAC = 14
+"""Fraction bits of the residual stream: a range of 2**17 holds the massive activations of known
+models."""
 
 Span = tuple[int, int]
 """Half-open interval (first, end)."""
@@ -32,9 +32,11 @@ def part(total: int, parts: int, index: int) -> Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement:
-    """``groups`` x ``members`` of ``tiles``, tile = group * members + member; tiles behind them are idle.
+    """``groups`` x ``members`` of ``tiles``, tile = group * members + member; tiles behind them
+    are idle.
 
-    Seen as a mixed-radix number, a tile has ``sizes``: the digits of the member, the fastest first, then those of the
+    Seen as a mixed-radix number, a tile has ``sizes``: the digits of the member, the fastest
+    first, then those of the
     group. Each digit is a line of tiles along which a collective proceeds.
     """
 
@@ -90,7 +92,8 @@ class Arrangement:
         return tile + (value - self.coordinate(tile, digit)) * prod(self.sizes[:digit])
 
     def interval(self, tile: int, digits: Sequence[int], words: int) -> Span:
-        """The nested part of ``words`` that is left to a tile after a split by each of ``digits``; empty if idle."""
+        """The nested part of ``words`` that is left to a tile after a split by each of ``digits``;
+        empty if idle."""
         if tile >= self.active:
             return 0, 0
         first, end = 0, words
@@ -102,7 +105,8 @@ class Arrangement:
 
 @dataclass(frozen=True, kw_only=True)
 class Mapping:
-    """A model on an array. ``attention``: groups of KV heads x KV shards; ``hidden``: slices of the hidden layer x members."""
+    """A model on an array. ``attention``: groups of KV heads x KV shards; ``hidden``: slices of
+    the hidden layer x members."""
 
     shape: ModelShape
     arch: Arch
@@ -148,7 +152,8 @@ class Mapping:
         return self.attention.interval(tile, self.attention.member_lines, self.qkv_words)
 
     def output_rows(self, tile: int) -> Span:
-        """Rows of the attention's output projection that a tile computes, over its group's heads."""
+        """Rows of the attention's output projection that a tile computes, over its group's
+        heads."""
         return self.attention.interval(tile, self.attention.member_lines, self.shape.d_model)
 
     def hidden_slice(self, tile: int) -> Span:
@@ -162,9 +167,14 @@ class Mapping:
         return self.hidden.interval(tile, self.hidden.member_lines, end - first)
 
     def down_rows(self, tile: int) -> Span:
-        """Rows of the down projection that a tile computes, over its group's hidden slice; none if that is empty."""
+        """Rows of the down projection that a tile computes, over its group's hidden slice; none if
+        that is empty."""
         first, end = self.hidden_slice(tile)
-        return self.hidden.interval(tile, self.hidden.member_lines, self.shape.d_model) if end > first else (0, 0)
+        return (
+            self.hidden.interval(tile, self.hidden.member_lines, self.shape.d_model)
+            if end > first
+            else (0, 0)
+        )
 
     @property
     def vocab_rows(self) -> int:
@@ -187,7 +197,9 @@ def _digits(size: int, line: int) -> tuple[int, ...]:
 def _attention(shape: ModelShape, arch: Arch, shards: int | None) -> Arrangement:
     tiles, block = arch.tiles, arch.numeric.block
     if shards is not None and not 1 <= shards <= tiles:
-        raise InputError(f"{shards} KV shards on {tiles} tiles; give 1..{tiles} or a larger topology")
+        raise InputError(
+            f"{shards} KV shards on {tiles} tiles; give 1..{tiles} or a larger topology"
+        )
     most = tiles // (shards or 1)
     groups = max(
         g
@@ -218,12 +230,13 @@ def plan(
     reduce: str = "direct",
     context: int | None = None,
     page: int = 16,
-    residual_frac: int | None = None,
+    residual_frac: int = RESIDUAL_FRAC,
 ) -> Mapping:
     """Place a model on an array. Raises InputError when a name is unknown or something doesn't fit.
 
-    The defaults: as many attention groups as the KV heads and tiles allow, the other tiles as KV shards; the model's whole
-    context; ``residual_frac`` as measured for the model's family.
+    The defaults: as many attention groups as the KV heads and tiles allow, the other tiles as KV
+    shards; the model's whole
+    context.
     """
     for what, value, words in (
         ("split", split, SPLITS),
@@ -234,14 +247,15 @@ def plan(
             raise InputError(f"unknown {what} {value!r}; give {', '.join(words)}")
     context = shape.context if context is None else context
     if not 1 <= context <= shape.context:
-        raise InputError(f"context {context} is outside 1..{shape.context}, what {shape.name} was trained for")
+        raise InputError(
+            f"context {context} is outside 1..{shape.context}, what {shape.name} was trained for"
+        )
     if page < 1:
         raise InputError(f"page {page} is not a number of positions; give 1 or more, 16 is usual")
-    if residual_frac is None:
-        family = next((name for name in RESIDUAL_FRAC if shape.name.startswith(name)), "")
-        residual_frac = RESIDUAL_FRAC.get(family, DEFAULT_RESIDUAL_FRAC)
     if not 6 <= residual_frac <= 20:
-        raise InputError(f"residual_frac {residual_frac} is outside 6..20; {DEFAULT_RESIDUAL_FRAC} is usual")
+        raise InputError(
+            f"residual_frac {residual_frac} is outside 6..20; {RESIDUAL_FRAC} is usual"
+        )
     return Mapping(
         shape=shape,
         arch=arch,

@@ -12,9 +12,11 @@ _EXPONENTS = (-60, 60)
 def block_quantise(
     rows: NDArray[np.float32], block: int, fmt: Format
 ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """Quantise ``rows`` (n, m) along m, m a multiple of ``block``; elements (n, m) int8 and codes (n, m / block) int16.
+    """Quantise ``rows`` (n, m) along m, m a multiple of ``block``; elements (n, m) int8 and codes
+    (n, m / block) int16.
 
-    Of the scales of the format, each block takes the smallest one whose largest element doesn't leave the element's range.
+    Of the scales of the format, each block takes the smallest one whose largest element doesn't
+    leave the element's range.
     """
     n, m = rows.shape
     blocks = rows.reshape(n, m // block, block)

@@ -16,7 +16,8 @@ EXECUTORS = ("fast", "golden")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What decides a program: the model, the machine and the mapping. None leaves a choice to the machine or the model."""
+    """What decides a program: the model, the machine and the mapping. None leaves a choice to the
+    machine or the model."""
 
     model: str = "glassllm"
     arch: str = "edge"
@@ -27,7 +28,6 @@ class Options:
     softmax: str = "exact"
     context: int | None = None
     page: int = 16
-    residual_frac: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,6 @@ def prepare(options: Options, *, prompt: str | None = None, values: bool = True)
         reduce=options.reduce,
         context=options.context,
         page=options.page,
-        residual_frac=options.residual_frac,
     )
     program = lower(mapping, spec, values=values and spec.has_weights)
     return Job(spec=spec, mapping=mapping, program=program)
@@ -75,14 +74,18 @@ def start(program: Program, executor: str, seed: int | None = None) -> Machine:
     """A machine that runs ``program``; ``seed`` draws the golden model's order of engines."""
     if executor == "golden":
         if program.elements is None:
-            raise InputError("the golden model has no cycles: give a model with weights, or --executor fast")
+            raise InputError(
+                "the golden model has no cycles: give a model with weights, or --executor fast"
+            )
         from tokenpath.sim.golden import Machine as Golden
 
         return Golden(program, seed)
     if executor != "fast":
         raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
     if seed is not None:
-        raise InputError("--seed draws the order of the golden model's engines; give --executor golden with it")
+        raise InputError(
+            "--seed draws the order of the golden model's engines; give --executor golden with it"
+        )
     from tokenpath.sim.fast import FastMachine
 
     return FastMachine(program)

@@ -1,9 +1,13 @@
 """Instruction set: three engines, one instruction layout, the operands of each operation as data.
 
-Each tile runs three instruction queues, one an engine. An instruction waits until its ``wait`` semaphore
-holds ``wait_n``, takes them away, executes, then adds one to its ``post`` semaphore (0: none of either).
-Every operand is ``register + immediate``; register 0 reads as 0. Addresses of vector memory are in words: scratch
-first, the inbox (which only the network writes) behind it. Addresses of the store and of operand memory are in beats.
+Each tile runs three instruction queues, one an engine. An instruction waits until its ``wait``
+semaphore
+holds ``wait_n``, takes them away, executes, then adds one to its ``post`` semaphore (0: none of
+either).
+Every operand is ``register + immediate``; register 0 reads as 0. Addresses of vector memory are in
+words: scratch
+first, the inbox (which only the network writes) behind it. Addresses of the store and of operand
+memory are in beats.
 """
 
 from collections.abc import Iterable
@@ -95,7 +99,8 @@ LAYOUT: tuple[Field, ...] = (
     Field("x", 8, signed=True),
     Field("y", 8, signed=True),
 )
-"""Layout of an instruction, first field in the lowest bits; hardware struct, encoder and simulator columns read it."""
+"""Layout of an instruction, first field in the lowest bits; hardware struct, encoder and simulator
+columns read it."""
 
 COLUMN = {field.name: index for index, field in enumerate(LAYOUT)}
 """Column of each field in a simulator's table of instructions."""
@@ -110,51 +115,111 @@ OPERANDS: dict[Op, dict[str, str]] = {
     Op.STREAM: {"src": "store beat", "n": "rows", "m": "elements a row"},
     Op.APPEND: {"dst": "store beat", "src": "append-buffer beat", "n": "beats"},
     Op.PUT: {
-        "src": "words base", "dst": "words base at the receiver", "aux": "first descriptor", "m": "descriptors",
-        "x": "PutOp", "y": "semaphore at the receiver",
+        "src": "words base",
+        "dst": "words base at the receiver",
+        "aux": "first descriptor",
+        "m": "descriptors",
+        "x": "PutOp",
+        "y": "semaphore at the receiver",
     },
     Op.DOT: {
-        "dst": "words", "src": "operand beat", "n": "rows", "m": "elements a row", "x": "fraction bits of the result",
+        "dst": "words",
+        "src": "operand beat",
+        "n": "rows",
+        "m": "elements a row",
+        "x": "fraction bits of the result",
         "y": "headroom: log2 of the number of blocks that a whole sum may have",
     },
     Op.SCORE: {
-        "dst": "running maxima, q words", "src": "operand beat of query 0", "bux": "score row", "n": "rows",
-        "m": "elements a row", "q": "queries", "y": "headroom",
+        "dst": "running maxima, q words",
+        "src": "operand beat of query 0",
+        "bux": "score row",
+        "n": "rows",
+        "m": "elements a row",
+        "q": "queries",
+        "y": "headroom",
     },
     Op.AXPY: {
-        "dst": "weighted sums, q * m words", "src": "maxima, q words", "aux": "sums of p, q words", "bux": "score row",
-        "n": "rows", "m": "elements a row", "q": "queries", "x": "fraction bits of the sums",
+        "dst": "weighted sums, q * m words",
+        "src": "maxima, q words",
+        "aux": "sums of p, q words",
+        "bux": "score row",
+        "n": "rows",
+        "m": "elements a row",
+        "q": "queries",
+        "x": "fraction bits of the sums",
         "y": "headroom: log2 of the longest context",
     },
     Op.LOAD: {"dst": "words", "n": "rows", "m": "elements a row", "x": "fraction bits"},
     Op.QUANT: {
-        "dst": "beat", "src": "words", "n": "words a vector", "m": "vectors", "x": "fraction bits",
+        "dst": "beat",
+        "src": "words",
+        "n": "words a vector",
+        "m": "vectors",
+        "x": "fraction bits",
         "y": "0 operand memory (a query each), 1 append buffer (back to back)",
     },
     Op.SUM: {
-        "dst": "words", "src": "slots", "aux": "slot stride", "bux": "initial words", "n": "words", "m": "slots",
+        "dst": "words",
+        "src": "slots",
+        "aux": "slot stride",
+        "bux": "initial words",
+        "n": "words",
+        "m": "slots",
         "q": "1: add the initial words",
     },
     Op.MAX: {
-        "dst": "words", "src": "slots", "aux": "slot stride", "bux": "initial words", "n": "words", "m": "slots",
+        "dst": "words",
+        "src": "slots",
+        "aux": "slot stride",
+        "bux": "initial words",
+        "n": "words",
+        "m": "slots",
         "q": "1: include the initial words",
     },
     Op.RMS: {
-        "dst": "words", "src": "words", "aux": "constants: n * eps, root, root exponent", "bux": "gains", "n": "words",
-        "m": "vectors", "q": "1: multiply with the gains", "x": "fraction bits in", "y": "fraction bits out",
+        "dst": "words",
+        "src": "words",
+        "aux": "constants: n * eps, root, root exponent",
+        "bux": "gains",
+        "n": "words",
+        "m": "vectors",
+        "q": "1: multiply with the gains",
+        "x": "fraction bits in",
+        "y": "fraction bits out",
     },
-    Op.ROPE: {"dst": "words", "src": "words", "aux": "cos, sin pairs", "n": "words a vector", "m": "vectors"},
+    Op.ROPE: {
+        "dst": "words",
+        "src": "words",
+        "aux": "cos, sin pairs",
+        "n": "words a vector",
+        "m": "vectors",
+    },
     Op.SILU: {"dst": "words", "src": "gate", "aux": "up", "n": "words", "x": "fraction bits"},
     Op.DIV: {
-        "dst": "words", "src": "numerators, m * n words", "aux": "denominators, m words", "n": "words a vector",
-        "m": "vectors", "q": "fraction bits out", "x": "fraction bits of the numerators",
+        "dst": "words",
+        "src": "numerators, m * n words",
+        "aux": "denominators, m words",
+        "n": "words a vector",
+        "m": "vectors",
+        "q": "fraction bits out",
+        "x": "fraction bits of the numerators",
         "y": "fraction bits of the denominators",
     },
     Op.MERGE: {
-        "dst": "record: q maxima, q sums of p, q * n weighted sums", "src": "records", "aux": "record stride",
-        "n": "words a vector", "m": "records", "q": "queries",
+        "dst": "record: q maxima, q sums of p, q * n weighted sums",
+        "src": "records",
+        "aux": "record stride",
+        "n": "words a vector",
+        "m": "records",
+        "q": "queries",
     },
-    Op.ARGMAX: {"dst": "value, index", "src": "words", "aux": "index of the first word", "n": "words"},
+    Op.ARGMAX: {
+        "dst": "value, index",
+        "src": "words",
+        "aux": "index of the first word",
+        "n": "words",
+    },
     Op.ARGPAIR: {"dst": "value, index", "src": "(value, index) pairs", "n": "pairs"},
 }
 """Operands of each operation, with their meaning; an operand that is not named is not read."""

@@ -1,11 +1,15 @@
 """Numbers: block-scaled elements, fixed-point words and the only rounding rule in the house.
 
-Everything is an integer with a stated binary point. A value ``v`` with ``f`` fraction bits stands for
-``v / 2**f``. Each function is plain integer arithmetic on one element, so that three readers share it: the golden model calls
-it, the fast simulator compiles it, and the RTL is tested against it. Signed 64-bit arithmetic is wide enough for
+Everything is an integer with a stated binary point. A value ``v`` with ``f`` fraction bits stands
+for
+``v / 2**f``. Each function is plain integer arithmetic on one element, so that three readers share
+it: the golden model calls
+it, the fast simulator compiles it, and the RTL is tested against it. Signed 64-bit arithmetic is
+wide enough for
 every intermediate result as long as the operands are in the ranges that the docstrings state.
 
-A *scale* is ``2**e * (1 + m / 2**k)`` and is stored as the code ``(e << k) | m``, a signed 16-bit number.
+A *scale* is ``2**e * (1 + m / 2**k)`` and is stored as the code ``(e << k) | m``, a signed 16-bit
+number.
 """
 
 import math
@@ -33,11 +37,14 @@ SEGMENT_BITS = 5
 
 
 def _centred(function, start: float, stop: float, frac: int) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
-    """Nodes of a piecewise linear table over [start, stop], shifted so that the error is centred."""
+    """Nodes of a piecewise linear table over [start, stop], shifted so that the error is
+    centred."""
     count = 1 << SEGMENT_BITS
     step = (stop - start) / count
     chord = [function(start + i * step) for i in range(count + 1)]
-    sags = [(chord[i] + chord[i + 1]) / 2 - function(start + (i + 0.5) * step) for i in range(count)]
+    sags = [
+        (chord[i] + chord[i + 1]) / 2 - function(start + (i + 0.5) * step) for i in range(count)
+    ]
     sags.append(sags[-1])
     return tuple(round((value - sag / 2) * 2**frac) for value, sag in zip(chord, sags, strict=True))
 
@@ -50,7 +57,8 @@ RSQRT_TABLE = _centred(lambda x: x**-0.5, 1.0, 2.0, 16) + _centred(lambda x: x**
 """1/sqrt(x), 16 fraction bits: 33 nodes on [1, 2], then 33 nodes on [2, 4]."""
 
 
-# --- words -----------------------------------------------------------------------------------------
+# --- words
+# -----------------------------------------------------------------------------------------
 
 
 def wrap(value: int) -> int:
@@ -70,7 +78,8 @@ def saturate(value: int) -> int:
 def shift_round(value: int, shift: int) -> int:
     """``value / 2**shift`` rounded half up, for ``|value| < 2**62``; a negative shift moves left.
 
-    A left shift is by at most 30 places and of a value clamped to 32 bits first: what that loses is far outside every word.
+    A left shift is by at most 30 places and of a value clamped to 32 bits first: what that loses
+    is far outside every word.
     """
     if shift > 0:
         if shift > 62:
@@ -116,7 +125,8 @@ def bit_length(value: int) -> int:
     return bits
 
 
-# --- block-scaled elements -------------------------------------------------------------------------
+# --- block-scaled elements
+# -------------------------------------------------------------------------
 
 
 def scale_exponent(code: int, mantissa_bits: int) -> int:
@@ -130,7 +140,8 @@ def scale_mantissa(code: int, mantissa_bits: int) -> int:
 
 
 def block_scale(amax: int, frac: int, bits: int, mantissa_bits: int) -> int:
-    """Code of the scale of a block of words with ``frac`` fraction bits whose largest magnitude is ``amax``.
+    """Code of the scale of a block of words with ``frac`` fraction bits whose largest magnitude is
+    ``amax``.
 
     The scale is the smallest one for which ``amax / scale < 2**(bits - 1)``; with no mantissa bits
     this is the scale of OCP Microscaling v1.0, section 6.3, for MXINT8.
@@ -149,7 +160,8 @@ def block_scale(amax: int, frac: int, bits: int, mantissa_bits: int) -> int:
 def block_element(word: int, code: int, frac: int, bits: int, mantissa_bits: int) -> int:
     """Element of a word with ``frac`` fraction bits in a block with scale ``code``.
 
-    The division by the mantissa is a multiplication by its reciprocal with 16 fraction bits, rounded once.
+    The division by the mantissa is a multiplication by its reciprocal with 16 fraction bits,
+    rounded once.
     """
     mantissa = (1 << mantissa_bits) + (code & ((1 << mantissa_bits) - 1))
     reciprocal = ((1 << (16 + mantissa_bits)) + (mantissa >> 1)) // mantissa
@@ -157,8 +169,11 @@ def block_element(word: int, code: int, frac: int, bits: int, mantissa_bits: int
     return clamp_term(element, (1 << (bits - 1)) - 1)
 
 
-def dot_term(product_sum: int, weight: int, operand: int, k_weight: int, k_operand: int, frac: int) -> int:
-    """Integer product sum of one block, scaled by its two scales and rounded once onto the grid of ``frac`` bits.
+def dot_term(
+    product_sum: int, weight: int, operand: int, k_weight: int, k_operand: int, frac: int
+) -> int:
+    """Integer product sum of one block, scaled by its two scales and rounded once onto the grid of
+    ``frac`` bits.
 
     ``product_sum`` needs fewer than 52 bits. The caller clamps it with :func:`clamp_term`.
     """
@@ -170,11 +185,15 @@ def dot_term(product_sum: int, weight: int, operand: int, k_weight: int, k_opera
 def dequantise(element: int, code: int, mantissa_bits: int, frac: int) -> int:
     """Word with ``frac`` fraction bits of an element with scale ``code``."""
     return saturate(
-        shift_round(element * scale_mantissa(code, mantissa_bits), mantissa_bits - (code >> mantissa_bits) - frac)
+        shift_round(
+            element * scale_mantissa(code, mantissa_bits),
+            mantissa_bits - (code >> mantissa_bits) - frac,
+        )
     )
 
 
-# --- functions of one value ------------------------------------------------------------------------
+# --- functions of one value
+# ------------------------------------------------------------------------
 
 
 def interpolate(low: int, high: int, rest: int, rest_bits: int) -> int:
@@ -183,7 +202,8 @@ def interpolate(low: int, high: int, rest: int, rest_bits: int) -> int:
 
 
 def exp2_mantissa(fraction: int, frac: int) -> int:
-    """2**x for ``x = fraction / 2**frac`` in [0, 1), frac > 5; 15 fraction bits, in [2**15, 2**16]."""
+    """2**x for ``x = fraction / 2**frac`` in [0, 1), frac > 5; 15 fraction bits, in [2**15,
+    2**16]."""
     rest_bits = frac - SEGMENT_BITS
     index = fraction >> rest_bits
     rest = fraction & ((1 << rest_bits) - 1)
@@ -204,7 +224,8 @@ def weight_mantissa(score: int, frac: int, bits: int) -> int:
 
 
 def reciprocal(value: int) -> int:
-    """1/m of ``value = m * 2**(bit_length - 1)``, 16 fraction bits, in [2**15, 2**16]; value > 0."""
+    """1/m of ``value = m * 2**(bit_length - 1)``, 16 fraction bits, in [2**15, 2**16]; value >
+    0."""
     length = bit_length(value)
     mantissa = value >> (length - 22) if length > 22 else value << (22 - length)
     rest_bits = 21 - SEGMENT_BITS
@@ -228,7 +249,8 @@ def rsqrt(value: int) -> int:
 
 
 def square(word: int) -> int:
-    """Summand of the sum of squares: ``word**2 / 2**SQUARE_SHIFT``, rounded, at most 2**48 (2**14 of them fit)."""
+    """Summand of the sum of squares: ``word**2 / 2**SQUARE_SHIFT``, rounded, at most 2**48 (2**14
+    of them fit)."""
     value = shift_round(word * word, SQUARE_SHIFT)
     return value if value < 1 << 48 else 1 << 48
 
@@ -236,7 +258,8 @@ def square(word: int) -> int:
 def rms_factor(squares: int, root: int) -> int:
     """Mantissa that RMSNorm multiplies with, 16 fraction bits, below 2**17.
 
-    ``squares`` is the sum of squares plus n * eps at the same binary point; ``root`` is sqrt(n) normalised to [1, 2) with 16
+    ``squares`` is the sum of squares plus n * eps at the same binary point; ``root`` is sqrt(n)
+    normalised to [1, 2) with 16
     fraction bits. The exponent that goes with it is :func:`rms_shift`.
     """
     return shift_round(rsqrt(squares) * root, 16)
@@ -245,7 +268,8 @@ def rms_factor(squares: int, root: int) -> int:
 def rms_shift(squares: int, root_exponent: int, frac_in: int, frac_out: int) -> int:
     """Right shift that turns ``word * rms_factor`` into the normalised word with ``frac_out`` bits.
 
-    sqrt(n) is root * 2**root_exponent. With squares = m * 4**z at 2 * frac_in - SQUARE_SHIFT fraction bits,
+    sqrt(n) is root * 2**root_exponent. With squares = m * 4**z at 2 * frac_in - SQUARE_SHIFT
+    fraction bits,
     1/sqrt(squares) = rsqrt * 2**(frac_in - SQUARE_SHIFT / 2 - z).
     """
     if squares < 1:
@@ -255,7 +279,8 @@ def rms_shift(squares: int, root_exponent: int, frac_in: int, frac_out: int) -> 
 
 
 def sigmoid(word: int, frac: int) -> int:
-    """1 / (1 + e**-x) of a word with ``frac`` > 5 fraction bits; 16 fraction bits, in [0, 2**16]."""
+    """1 / (1 + e**-x) of a word with ``frac`` > 5 fraction bits; 16 fraction bits, in [0,
+    2**16]."""
     magnitude = -word if word < 0 else word
     exponent = -shift_round(magnitude * LOG2E, 16)
     mantissa = exp2_mantissa(exponent & ((1 << frac) - 1), frac)
@@ -269,8 +294,11 @@ def silu_mul(gate: int, up: int, frac: int) -> int:
     return saturate(shift_round(shift_round(gate * sigmoid(gate, frac), 16) * up, frac))
 
 
-def divide(numerator: int, denominator: int, frac_in: int, frac_denominator: int, frac_out: int) -> int:
-    """Numerator over a positive denominator with stated fraction bits; saturates. A denominator of 0 gives 0."""
+def divide(
+    numerator: int, denominator: int, frac_in: int, frac_denominator: int, frac_out: int
+) -> int:
+    """Numerator over a positive denominator with stated fraction bits; saturates. A denominator of
+    0 gives 0."""
     if denominator <= 0:
         return 0
     shift = 16 + frac_in - frac_denominator - frac_out + bit_length(denominator) - 1

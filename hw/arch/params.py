@@ -20,15 +20,19 @@ def _require(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """Block-scaled elements: ``bits`` a signed element, ``mantissa_bits`` of the scale (0 is the OCP E8M0 scale)."""
+    """Block-scaled elements: ``bits`` a signed element, ``mantissa_bits`` of the scale (0 is the
+    OCP E8M0 scale)."""
 
     bits: int = 8
     mantissa_bits: int = 3
 
     def __post_init__(self) -> None:
-        _require(self.bits in (4, 8, 16), f"element bits {self.bits} is not supported; give 4, 8 or 16")
         _require(
-            0 <= self.mantissa_bits <= 7, f"scale mantissa bits {self.mantissa_bits} is outside 0..7; the default is 3"
+            self.bits in (4, 8, 16), f"element bits {self.bits} is not supported; give 4, 8 or 16"
+        )
+        _require(
+            0 <= self.mantissa_bits <= 7,
+            f"scale mantissa bits {self.mantissa_bits} is outside 0..7; the default is 3",
         )
 
 
@@ -36,8 +40,10 @@ class Format:
 class Numeric:
     """Formats of the three kinds of elements and the binary points of words (see docs/numerics.md).
 
-    Words have 32 bits. ``act_frac`` is the binary point of activations and logits, ``score_frac`` that of attention scores in
-    base 2; that of the residual stream belongs to the program, since models differ widely in its range.
+    Words have 32 bits. ``act_frac`` is the binary point of activations and logits, ``score_frac``
+    that of attention scores in
+    base 2; that of the residual stream belongs to the program, since models differ widely in its
+    range.
     """
 
     block: int = 32
@@ -52,34 +58,50 @@ class Numeric:
             self.block in (4, 8, 16, 32, 64),
             f"block {self.block} is not supported; give 4, 8, 16, 32 (OCP Microscaling) or 64",
         )
-        _require(self.weight.bits <= 8, f"weight bits {self.weight.bits} is too wide for the store; give 4 or 8")
-        _require(self.kv.bits <= 8, f"kv bits {self.kv.bits} is too wide for the store; give 4 or 8")
+        _require(
+            self.weight.bits <= 8,
+            f"weight bits {self.weight.bits} is too wide for the store; give 4 or 8",
+        )
+        _require(
+            self.kv.bits <= 8, f"kv bits {self.kv.bits} is too wide for the store; give 4 or 8"
+        )
         for name in ("act_frac", "score_frac"):
             value = getattr(self, name)
-            _require(8 <= value <= 20, f"{name} {value} is outside 8..20; the default is 16 (score_frac 12)")
+            _require(
+                8 <= value <= 20,
+                f"{name} {value} is outside 8..20; the default is 16 (score_frac 12)",
+            )
 
     def sum_frac(self, headroom: int) -> int:
         """Binary point of the sums of p, so that 2**headroom of them fit a word."""
         return min(16, 30 - headroom)
 
     def value_frac(self, headroom: int) -> int:
-        """Binary point of the weighted sums of V, so that 2**headroom summands below 2**6 fit a word."""
+        """Binary point of the weighted sums of V, so that 2**headroom summands below 2**6 fit a
+        word."""
         return min(16, 31 - headroom - 6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RouterParams:
-    """Router microarchitecture. ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel, round-robin."""
+    """Router microarchitecture. ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel,
+    round-robin."""
 
     kind: str = "wormhole"
     depth: int = 4
 
     def __post_init__(self) -> None:
-        _require(self.kind == "wormhole", f"unknown router {self.kind!r}; this release has 'wormhole'")
-        _require(1 <= self.depth <= 64, f"router depth {self.depth} flits is outside 1..64; the default is 4")
+        _require(
+            self.kind == "wormhole", f"unknown router {self.kind!r}; this release has 'wormhole'"
+        )
+        _require(
+            1 <= self.depth <= 64,
+            f"router depth {self.depth} flits is outside 1..64; the default is 4",
+        )
 
     def buffer_flits(self, tier: Tier) -> int:
-        """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a longer link adds."""
+        """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a longer
+        link adds."""
         return self.depth + -(-2 * (tier.latency_cycles - 1) // tier.cycles_per_flit)
 
 
@@ -87,9 +109,12 @@ class RouterParams:
 class Arch:
     """One machine: an array of equal tiles on a topology.
 
-    ``lanes`` multipliers as wide as the memory port, whole blocks; ``queries`` copies of them share a stream;
-    ``vlanes`` 32-bit lanes of the vector unit. Sizes: ``operand_beats`` a query, ``append_beats``, ``score_rows`` a query,
-    ``accumulator_beats`` a query, scratch and inbox of vector memory in words, store in beats. ``store_latency`` cycles
+    ``lanes`` multipliers as wide as the memory port, whole blocks; ``queries`` copies of them
+    share a stream;
+    ``vlanes`` 32-bit lanes of the vector unit. Sizes: ``operand_beats`` a query, ``append_beats``,
+    ``score_rows`` a query,
+    ``accumulator_beats`` a query, scratch and inbox of vector memory in words, store in beats.
+    ``store_latency`` cycles
     from a read's issue to its beat; ``stream_depth`` beats may be on their way to the lanes.
     """
 
@@ -119,14 +144,19 @@ class Arch:
         block = self.numeric.block
         _require(
             self.lanes > 0 and self.lanes % block == 0,
-            f"lanes {self.lanes} is not a multiple of the block of {block} elements; give {max(1, self.lanes // block) * block}",
+            f"lanes {self.lanes} is not a multiple of the block of {block} elements; "
+            f"give {max(1, self.lanes // block) * block}",
         )
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            _require(low <= value <= high, f"{name} {value} is outside {low}..{high}; change it in the architecture")
+            _require(
+                low <= value <= high,
+                f"{name} {value} is outside {low}..{high}; change it in the architecture",
+            )
         _require(
             self.stream_depth > self.store_latency,
-            f"stream_depth {self.stream_depth} can't hide a store latency of {self.store_latency} cycles; "
+            f"stream_depth {self.stream_depth} can't hide a store latency of "
+            f"{self.store_latency} cycles; "
             f"give at least {self.store_latency + 1}",
         )
 
@@ -165,16 +195,21 @@ class Arch:
     def as_dict(self) -> dict[str, Any]:
         """Plain nested values; :meth:`from_dict` reads them back."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {k: str(v) if k == "topology" else asdict(v) if is_dataclass(v) else v for k, v in plain.items()}  # type: ignore[arg-type]
+        return {
+            k: str(v) if k == "topology" else asdict(v) if is_dataclass(v) else v
+            for k, v in plain.items()
+        }  # type: ignore[arg-type]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], base: "Arch | None" = None) -> "Arch":
-        """An Arch from nested values over ``base``. Raises InputError for an unknown or ill-typed key, by name."""
+        """An Arch from nested values over ``base``. Raises InputError for an unknown or ill-typed
+        key, by name."""
         return _fill(base or cls(), values, "")
 
     @classmethod
     def load(cls, name_or_path: str) -> "Arch":
-        """A preset by name, or a TOML file of the fields to change (with ``preset = NAME`` as the base)."""
+        """A preset by name, or a TOML file of the fields to change (with ``preset = NAME`` as the
+        base)."""
         if name_or_path in PRESETS:
             return PRESETS[name_or_path]
         path = Path(name_or_path)
@@ -182,22 +217,31 @@ class Arch:
             near = get_close_matches(name_or_path, PRESETS, 1)
             hint = f"did you mean {near[0]!r}? " if near else ""
             raise InputError(
-                f"unknown architecture {name_or_path!r}; {hint}presets are {', '.join(PRESETS)}, or give a .toml file"
+                f"unknown architecture {name_or_path!r}; {hint}presets are "
+                f"{', '.join(PRESETS)}, or give a .toml file"
             )
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise InputError(f"no architecture file {name_or_path!r}; presets are {', '.join(PRESETS)}") from None
+            raise InputError(
+                f"no architecture file {name_or_path!r}; presets are {', '.join(PRESETS)}"
+            ) from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise InputError(f"can't read the architecture {name_or_path!r}: {error}; give a TOML file") from None
+            raise InputError(
+                f"can't read the architecture {name_or_path!r}: {error}; give a TOML file"
+            ) from None
         base = values.pop("preset", None)
         if base is not None and base not in PRESETS:
-            raise InputError(f"unknown preset {base!r} in {name_or_path}; presets are {', '.join(PRESETS)}")
+            raise InputError(
+                f"unknown preset {base!r} in {name_or_path}; presets are {', '.join(PRESETS)}"
+            )
         return cls.from_dict({"name": path.stem, **values}, PRESETS[base] if base else None)
 
     def on(self, topology: Topology | str) -> "Arch":
         """The same tile on another topology."""
-        return replace(self, topology=Topology.parse(topology) if isinstance(topology, str) else topology)
+        return replace(
+            self, topology=Topology.parse(topology) if isinstance(topology, str) else topology
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -236,7 +280,11 @@ def _fill(base: Any, values: dict[str, Any], where: str) -> Any:
             near = get_close_matches(key, known, 1)
             raise InputError(
                 f"unknown architecture field {where + key!r}; "
-                + (f"did you mean {near[0]!r}?" if near else f"fields are {', '.join(sorted(known))}")
+                + (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"fields are {', '.join(sorted(known))}"
+                )
             )
         old = getattr(base, key)
         if isinstance(old, Topology) and isinstance(value, str):
@@ -246,7 +294,9 @@ def _fill(base: Any, values: dict[str, Any], where: str) -> Any:
         elif type(value) is type(old):
             changes[key] = value
         else:
-            raise InputError(f"architecture field {where + key!r} is {value!r}; give a {type(old).__name__}")
+            raise InputError(
+                f"architecture field {where + key!r} is {value!r}; give a {type(old).__name__}"
+            )
     return replace(base, **changes)
 
 

@@ -1,7 +1,10 @@
-"""Time: how many cycles each operation, hop and stage takes. RTL and fast simulator both answer to it.
+"""Time: how many cycles each operation, hop and stage takes. RTL and fast simulator both answer to
+it.
 
-The rhythm of an engine: in the cycle of *issue* an instruction's wait is satisfied (the semaphore held enough at the
-start of the cycle). A duration of ``d`` occupies the ``d`` cycles behind it; the post is visible one cycle after the
+The rhythm of an engine: in the cycle of *issue* an instruction's wait is satisfied (the semaphore
+held enough at the
+start of the cycle). A duration of ``d`` occupies the ``d`` cycles behind it; the post is visible
+one cycle after the
 last of them, and that is also the earliest cycle in which the next instruction issues.
 """
 
@@ -14,16 +17,19 @@ DESCRIPTOR_CYCLES = 2
 """Cycles that a PUT spends on each descriptor before its first flit may enter the router."""
 
 HEADER_WORDS = 2
-"""Words of a packet's header: destination, length, operation, semaphore in one, address in the other."""
+"""Words of a packet's header: destination, length, operation, semaphore in one, address in the
+other."""
 
 SINK_CYCLES = 2
-"""From the cycle in which the router grants a flit to the local port until its words and its post are visible."""
+"""From the cycle in which the router grants a flit to the local port until its words and its post
+are visible."""
 
 DOT_LATENCY = 8
 """From the cycle that consumes a row's last beat until its result is in vector memory."""
 
 AXPY_PROLOGUE = 8
-"""From the start of an AXPY until its first beat can be consumed: maxima read, first weight computed."""
+"""From the start of an AXPY until its first beat can be consumed: maxima read, first weight
+computed."""
 
 FILL_LATENCY = 6
 """From the last beat of an AXPY or LOAD until its accumulators or words are complete."""
@@ -39,7 +45,8 @@ def beats(words: int, width: int) -> int:
 
 
 def vector_cycles(op: int, n: int, m: int, q: int, vlanes: int, block: int) -> int:
-    """Duration in cycles of a compute operation that consumes no stream, with operands ``n``, ``m`` and ``q``."""
+    """Duration in cycles of a compute operation that consumes no stream, with operands ``n``,
+    ``m`` and ``q``."""
     passes = beats(n, vlanes)
     if op == Op.SYNC:
         return 0
@@ -68,7 +75,8 @@ def stream_prologue(op: int) -> int:
 
 
 def beat_interval(op: int, lanes: int, vlanes: int) -> int:
-    """Cycles between two beats that an operation consumes: a LOAD is as slow as the vector memory that it fills."""
+    """Cycles between two beats that an operation consumes: a LOAD is as slow as the vector memory
+    that it fills."""
     return beats(lanes, vlanes) if op == Op.LOAD else 1
 
 
@@ -84,5 +92,6 @@ def stream_epilogue(op: int, m: int, q: int, vlanes: int) -> int:
 
 
 def put_flits(words: int, flit_words: int) -> int:
-    """Flits of one packet of ``words`` payload words; the header's words travel in front of them."""
+    """Flits of one packet of ``words`` payload words; the header's words travel in front of
+    them."""
     return beats(words + HEADER_WORDS, flit_words)

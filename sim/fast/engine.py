@@ -18,6 +18,8 @@ The operation's values are read and written when both sides have issued. An APPE
 operation that has not issued yet would be seen too early, so it is refused.
 """
 
+import numpy as np
+
 from tokenpath.hw.arch.isa import COLUMN, Op
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
 from tokenpath.sim.compiled import time
@@ -25,14 +27,16 @@ from tokenpath.sim.compiled import time
 from .events import ID_BITS, push
 from .jit import inner
 from .state import (
-    BLOCK, BUSY, C_BEATS, C_EPILOGUE, C_FLITS, C_INJECT, C_INTERVAL, C_PENDING, C_REGS, C_SEMS, C_START, CAUSE, CODE0,
-    CODE_WIDTH, CURSOR, DESCRIPTOR, DESCRIPTORS_LEFT, E_WIDTH, END_FLITS, END_INJECT, END_RECORD, END_TIME, ERROR_TILE,
-    FINISHED, FIRST, HEAP_N, ISSUED, ISSUED_STREAMS, L_APPEND, L_COMPUTE, L_WIDTH, LANES, LOG_N, LOGGING, N_DST, N_OP,
-    N_RECORD, N_SEMAPHORE, N_SRC, N_WIDTH, NEED, NEEDS_FIRST, NEEDS_LAST, NEXT_BEAT, NOT_PENDING, OVERWRITTEN,
-    P_BEATS, P_FIRST_BEAT, P_INTERVAL, P_READ, P_RECORD, P_SRC, P_STREAM_RECORD, P_TAKEN, P_WIDTH, PC, PC_END, QUEUED,
-    R_CAUSE, R_END, R_FIRST, R_FLITS, R_INJECT, R_ISSUED, R_VIA, R_VIA_AT, R_WIDTH, READY_AT, READY_N, RING, RUNNING,
-    S_ISSUED, S_PENDING, S_WIDTH, SEMAPHORE, BEATS_READ, STARVED, STATE, STATUS, STORE_LATENCY, STREAM_DEPTH,
-    TAKEN_STREAMS, TRACE, UNEQUAL, VIA, VIA_AT, VLANES, WAITING, WORKING,
+    BEATS_READ, BLOCK, BUSY, CAUSE, CODE0, CODE_WIDTH, CURSOR, C_BEATS, C_EPILOGUE, C_FLITS,
+    C_INJECT, C_INTERVAL, C_PENDING, C_REGS, C_SEMS, C_START, DESCRIPTOR, DESCRIPTORS_LEFT,
+    END_INJECT, END_RECORD, END_TIME, ERROR_ENGINE, E_WIDTH, FINISHED, FIRST, HEAP_N, ISSUED,
+    ISSUED_STREAMS, LANES, LOGGING, LOG_N, L_APPEND, L_COMPUTE, L_WIDTH, NEED, NEEDS_FIRST,
+    NEEDS_LAST, NEXT_BEAT, NOT_PENDING, N_DST, N_OP, N_RECORD, N_SEMAPHORE, N_SRC, N_WIDTH,
+    OVERWRITTEN, PC, PC_END, P_BEATS, P_FIRST_BEAT, P_INTERVAL, P_READ, P_RECORD, P_SRC,
+    P_STREAM_RECORD, P_TAKEN, P_WIDTH, QUEUED, READY_AT, READY_N, RING, RUNNING, R_CAUSE, R_END,
+    R_FIRST, R_FLITS, R_INJECT, R_ISSUED, R_VIA, R_VIA_AT, R_WIDTH, SEMAPHORE, STARVED, STATE,
+    STATUS, STORE_LATENCY, STREAM_DEPTH, S_ISSUED, S_PENDING, S_WIDTH, TAKEN_STREAMS, TRACE,
+    UNEQUAL, VIA, VIA_AT, VLANES, WAITING, WORKING,
 )  # fmt: skip
 
 beat_interval = time.beat_interval
@@ -50,10 +54,9 @@ UNKNOWN = -2
 
 
 @inner
-def operand(s, tile, row, column):
-    """Immediate + register of the operand in ``column`` (its register is in the next one)."""
-    code = s.code
-    return code[row + column] + s.registers[tile * s.constants[C_REGS] + code[row + column + 1]]
+def operand(s, tile, at):
+    """Immediate + register of the operand at a place of the code table (its register is in the next one)."""
+    return s.code[at] + s.registers[tile * s.constants[C_REGS] + s.code[at + 1]]
 
 
 @inner
@@ -63,10 +66,10 @@ def end_at(s, e, t):
 
 
 @inner
-def note(s, kind, tile, a, b, c):
-    """Tell the replay of the values what happened."""
+def note(s, what, a, b, c):
+    """Tell the replay of the values what happened: ``4 * tile + kind``."""
     at = s.g[LOG_N] * L_WIDTH
-    s.log[at] = tile << 2 | kind
+    s.log[at] = what
     s.log[at + 1] = a
     s.log[at + 2] = b
     s.log[at + 3] = c
@@ -91,16 +94,6 @@ def post(s, tile, semaphore, record, inject, flits):
 
 
 @inner
-def ended(s, record, t, inject, flits):
-    """Remember what is visible last."""
-    if t > s.g[END_TIME]:
-        s.g[END_TIME] = t
-        s.g[END_RECORD] = record
-        s.g[END_INJECT] = inject
-        s.g[END_FLITS] = flits
-
-
-@inner
 def finish(s, e, t):
     """The end of an engine's instruction at the start of t: record, post, next instruction."""
     i, tile, engines = e * E_WIDTH, e >> 2, s.engines
@@ -117,19 +110,15 @@ def finish(s, e, t):
         records[r + R_VIA] = engines[i + VIA]
         records[r + R_VIA_AT] = engines[i + VIA_AT]
     engines[i + BUSY] += t - 1 - engines[i + ISSUED]
-    ended(s, record, t, -1, 0)
+    if t > s.g[END_TIME]:
+        s.g[END_TIME] = t
+        s.g[END_RECORD] = record
+        s.g[END_INJECT] = -1
     semaphore = s.code[pc * CODE_WIDTH + POST]
     if semaphore:
-        post(s, tile, semaphore, record, -1, 0)
-    make_ready(s, e, pc + 1, t)
-
-
-@inner
-def make_ready(s, e, pc, t):
-    """Engine e stands before instruction pc from cycle t on, or has finished."""
-    i, engines = e * E_WIDTH, s.engines
-    engines[i + PC] = pc
-    if pc == engines[i + PC_END]:
+        post(s, tile, semaphore, record, np.int64(-1), record)
+    engines[i + PC] = pc + 1
+    if pc + 1 == engines[i + PC_END]:
         engines[i + STATE] = FINISHED
         s.g[RUNNING] -= 1
         return
@@ -150,7 +139,7 @@ def issue(s, e, t):
     row = engines[i + PC] * CODE_WIDTH
     semaphore = s.code[row + WAIT]
     if semaphore:
-        need = operand(s, tile, row, WAIT_N)
+        need = operand(s, tile, row + WAIT_N)
         at = tile * s.constants[C_SEMS] + semaphore
         if s.semaphores[at] < need:
             engines[i + STATE] = WAITING
@@ -161,7 +150,9 @@ def issue(s, e, t):
     engines[i + STATE] = WORKING
     engines[i + ISSUED] = t
     engine = e & 3
-    if engine == 1:
+    if s.code[row + OP] == SYNC:
+        end_at(s, e, t + 1)
+    elif engine == 1:
         compute(s, e, tile, row, t)
     elif engine == 0:
         memory(s, e, tile, row, t)
@@ -173,10 +164,10 @@ def issue(s, e, t):
 def compute(s, e, tile, row, t):
     """A compute operation issued in t: a vector operation, or one on the beats of a STREAM."""
     op, k = s.code[row + OP], s.constants
-    n, m, q = operand(s, tile, row, N), operand(s, tile, row, M), s.code[row + Q]
+    n, m, q = operand(s, tile, row + N), operand(s, tile, row + M), s.code[row + Q]
     if op != DOT and op != SCORE and op != AXPY and op != LOAD:
-        if k[LOGGING] and op != SYNC:
-            note(s, L_COMPUTE, tile, row // CODE_WIDTH, 0, 0)
+        if k[LOGGING]:
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, row, row)
         end_at(s, e, t + 1 + vector_cycles(op, n, m, q, k[VLANES], k[BLOCK]))
         return
     beats = n * row_beats(m, k[LANES])
@@ -185,7 +176,7 @@ def compute(s, e, tile, row, t):
     if beats == 0:
         s.engines[e * E_WIDTH + FIRST] = start
         if k[LOGGING]:
-            note(s, L_COMPUTE, tile, row // CODE_WIDTH, 0, 0)
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, row, row)
         end_at(s, e, start + epilogue)
         return
     i = tile * S_WIDTH
@@ -199,16 +190,13 @@ def compute(s, e, tile, row, t):
 
 @inner
 def memory(s, e, tile, row, t):
-    """A SYNC, STREAM or APPEND issued in t."""
-    op, k, streams = s.code[row + OP], s.constants, s.streams
-    if op == SYNC:
-        end_at(s, e, t + 1)
-        return
-    n = operand(s, tile, row, N)
-    if op == APPEND:
+    """A STREAM or APPEND issued in t."""
+    k, streams = s.constants, s.streams
+    n = operand(s, tile, row + N)
+    if s.code[row + OP] == APPEND:
         append(s, e, tile, row, n, t)
         return
-    beats = n * row_beats(operand(s, tile, row, M), k[LANES])
+    beats = n * row_beats(operand(s, tile, row + M), k[LANES])
     s.engines[e * E_WIDTH + FIRST] = t + 1
     if beats == 0:
         end_at(s, e, t + 1)
@@ -217,7 +205,7 @@ def memory(s, e, tile, row, t):
     at = (tile * k[RING] + streams[i + ISSUED_STREAMS] % k[RING]) * P_WIDTH
     s.pairs[at + P_FIRST_BEAT] = streams[i + NEXT_BEAT]
     s.pairs[at + P_BEATS] = beats
-    s.pairs[at + P_SRC] = operand(s, tile, row, SRC)
+    s.pairs[at + P_SRC] = operand(s, tile, row + SRC)
     s.pairs[at + P_READ] = UNKNOWN
     s.pairs[at + P_STREAM_RECORD] = s.record0[tile] + row // CODE_WIDTH - s.engines[e * E_WIDTH + CODE0]
     streams[i + NEXT_BEAT] += beats
@@ -231,30 +219,30 @@ def memory(s, e, tile, row, t):
 @inner
 def append(s, e, tile, row, n, t):
     """An APPEND of n beats issued in t."""
-    i, dst, ring = tile * S_WIDTH, operand(s, tile, row, DST), s.constants[RING]
+    i, dst, ring = tile * S_WIDTH, operand(s, tile, row + DST), s.constants[RING]
     for k in range(s.streams[i + TAKEN_STREAMS], s.streams[i + ISSUED_STREAMS]):
         at = (tile * ring + k % ring) * P_WIDTH
         src = s.pairs[at + P_SRC]
         if src < dst + n and dst < src + s.pairs[at + P_BEATS]:
             s.g[STATUS] = OVERWRITTEN
-            s.g[ERROR_TILE] = e
+            s.g[ERROR_ENGINE] = e
     if s.constants[LOGGING]:
-        note(s, L_APPEND, tile, row // CODE_WIDTH, 0, 0)
+        note(s, 4 * tile + L_APPEND, row // CODE_WIDTH, row, row)
     end_at(s, e, t + 1 + n)
 
 
 @inner
 def put(s, e, tile, row, t):
-    """A PUT (or SYNC) issued in t: hand its first descriptor to the network interface."""
-    m = operand(s, tile, row, M)
-    if s.code[row + OP] == SYNC or m == 0:
+    """A PUT issued in t: hand its first descriptor to the network interface."""
+    m = operand(s, tile, row + M)
+    if m == 0:
         end_at(s, e, t + 1)
         return
     i, ni = tile * N_WIDTH, s.interfaces
-    ni[i + DESCRIPTOR] = operand(s, tile, row, AUX)
+    ni[i + DESCRIPTOR] = operand(s, tile, row + AUX)
     ni[i + DESCRIPTORS_LEFT] = m
-    ni[i + N_SRC] = operand(s, tile, row, SRC)
-    ni[i + N_DST] = operand(s, tile, row, DST)
+    ni[i + N_SRC] = operand(s, tile, row + SRC)
+    ni[i + N_DST] = operand(s, tile, row + DST)
     ni[i + N_OP] = s.code[row + X]
     ni[i + N_SEMAPHORE] = s.code[row + Y]
     ni[i + N_RECORD] = s.record0[tile] + row // CODE_WIDTH - s.engines[e * E_WIDTH + CODE0]
@@ -328,7 +316,7 @@ def take(s, tile, e):
         return
     if pairs[at + P_BEATS] != streams[i + C_BEATS]:
         s.g[STATUS] = UNEQUAL
-        s.g[ERROR_TILE] = e
+        s.g[ERROR_ENGINE] = e
     j, engines = e * E_WIDTH, s.engines
     first, fetched = streams[i + C_START], pairs[at + P_READ] + k[STORE_LATENCY]
     if fetched > first:
@@ -343,5 +331,5 @@ def take(s, tile, e):
     streams[i + C_PENDING] = 0
     streams[i + TAKEN_STREAMS] += 1
     if k[LOGGING]:
-        note(s, L_COMPUTE, tile, engines[j + PC], pairs[at + P_SRC], 0)
+        note(s, 4 * tile + L_COMPUTE, engines[j + PC], pairs[at + P_SRC], e)
     end_at(s, e, first + streams[i + C_INTERVAL] * (streams[i + C_BEATS] - 1) + streams[i + C_EPILOGUE] + 1)

@@ -2,24 +2,16 @@
 
 from tokenpath.hw.arch.isa import COLUMN
 
-from .engine import ended, finish, issue, make_ready, note, post
+from .engine import finish, issue, note, post
 from .events import ID_BITS, ID_MASK, pop
 from .jit import inner, kernel
 from .network import network_cycle, start_descriptor
 from .state import (
-    ACTIVE_N, C_FLITS, DEADLOCK, DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DONE, E_WIDTH, FLUSH_LOG, GROW_PACKETS, HEAP_N,
-    INJECTING_N, K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, L_DELIVER,
-    LAST_CYCLE, LOG_N, LOG_SIZE, LOGGING, NEVER, NOW, PC, PC_END, READY_N, RUNNING, STATUS, TILES, TOO_LONG,
+    ACTIVE_N, DEADLOCK, DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DONE, END_FLITS, END_INJECT,
+    END_RECORD, END_TIME, END_TO, FLUSH_LOG, GROW_PACKETS, HEAP_N, INJECTING_N, K_DST, K_FLITS,
+    K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, LAST_CYCLE, LOGGING, LOG_N,
+    LOG_SIZE, L_DELIVER, NEVER, NOW, READY_N, RUNNING, STATUS, TILES, TOO_LONG,
 )  # fmt: skip
-
-
-@kernel
-def begin(s):
-    """All engines stand before their first instruction at cycle 0."""
-    s.g[RUNNING] = 3 * s.constants[TILES]
-    for tile in range(s.constants[TILES]):
-        for e in range(4 * tile, 4 * tile + 3):
-            make_ready(s, e, s.engines[e * E_WIDTH + PC], 0)
 
 
 @inner
@@ -27,9 +19,15 @@ def deliver(s, packet, t):
     """The last word of a packet, and its post, are visible at the start of t."""
     p, packets = packet * K_WIDTH, s.packets
     if s.constants[LOGGING]:
-        note(s, L_DELIVER, packets[p + K_TO], packet, packets[p + K_DST], packets[p + K_WORDS] << 8 | packets[p + K_OP])
+        what = 4 * packets[p + K_TO] + L_DELIVER
+        note(s, what, packet, packets[p + K_DST], packets[p + K_WORDS] << 8 | packets[p + K_OP])
     record, inject, flits = packets[p + K_RECORD], packets[p + K_INJECT], packets[p + K_FLITS]
-    ended(s, record, t, inject, flits)
+    if t > s.g[END_TIME]:
+        s.g[END_TIME] = t
+        s.g[END_RECORD] = record
+        s.g[END_INJECT] = inject
+        s.g[END_FLITS] = flits
+        s.g[END_TO] = packets[p + K_TO]
     if packets[p + K_SEMAPHORE]:
         post(s, packets[p + K_TO], packets[p + K_SEMAPHORE], record, inject, flits)
     s.free_packets[1 + s.free_packets[0]] = packet

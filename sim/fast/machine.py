@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tokenpath.hw.arch.isa import Engine, disassemble
-from tokenpath.hw.arch.isa import LAYOUT
+from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.program import Program
 from tokenpath.sim.run import Run, Step
 
 from . import state as s
 from . import tables
 from .jit import announce
-from .ledger import attribute
-from .loop import begin, simulate
+from .ledger import Tracer
+from .loop import simulate
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +35,7 @@ class FastMachine:
         self.engines = tables.engines(program, self.code, trace=trace, logging=self.has_values)
         self.network = tables.network(program.arch)
         self.class_of = np.array(program.tile_code, np.int64)
+        self.tracer = Tracer(self.code.first, self.code.label_of, self.code.labels)
         self.values: Any = None
         if self.has_values:
             from .values import make_values
@@ -52,7 +52,6 @@ class FastMachine:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
         self._reset(token, position)
         before = self._counts()
-        begin(self.engines)
         while (status := simulate(self.engines, self.network)) in (s.GROW_PACKETS, s.FLUSH_LOG):
             self._replay()
             if status == s.GROW_PACKETS:
@@ -61,7 +60,7 @@ class FastMachine:
             raise RuntimeError(self._complaint(status))
         self._replay()
         after = self._counts()
-        ledger = attribute(self) if self.trace else None
+        ledger = self.tracer.ledger(self.engines, self.network) if self.trace else None
         return Step(
             position=position, token=token, logits=self._logits(), best=self._best(),
             cycles=int(self.engines.g[s.END_TIME]),
@@ -82,6 +81,7 @@ class FastMachine:
         rows[:, :, s.BUSY] = 0
         rows[:, :3, s.PC] = self.code.first[self.class_of, :3]
         rows[:, :3, s.PC_END] = self.code.first[self.class_of, 1:]
+        self._start(rows[:, :3])
         e.streams[:] = 0
         e.interfaces.reshape(tiles, s.N_WIDTH)[:, s.INJECTED] = 0
         n.slots.reshape(-1, 2)[:, s.WHEN] = 0
@@ -91,6 +91,17 @@ class FastMachine:
         registers = e.registers.reshape(tiles, -1)
         for tile, register, value in self.program.step_registers(position, token):
             registers[tile, register] = value
+
+    def _start(self, rows: s.I64) -> None:
+        """All engines with instructions stand before the first at cycle 0; ``rows`` (tiles, 3, columns)."""
+        e = self.engines
+        work = rows[..., s.PC] < rows[..., s.PC_END]
+        rows[..., s.STATE] = np.where(work, s.QUEUED, s.FINISHED)
+        rows[..., s.READY_AT] = rows[..., s.FIRST] = 0
+        rows[..., s.CAUSE] = rows[..., s.C_INJECT] = rows[..., s.VIA] = -1
+        tile, engine = np.nonzero(work)
+        e.ready[: len(tile)] = 4 * tile + engine
+        e.g[s.READY_N] = e.g[s.RUNNING] = len(tile)
 
     def _grow(self) -> None:
         old = len(self.engines.packets) // s.K_WIDTH
@@ -155,14 +166,14 @@ class FastMachine:
                 return "deadlock in the network"
             index, what = int(stuck[0]), f"deadlock at cycle {e.g[s.NOW]}"
         else:
-            index = int(e.g[s.ERROR_TILE])
+            index = int(e.g[s.ERROR_ENGINE])
             what = "overwrites beats of a STREAM that no operation has taken" if status == s.OVERWRITTEN else (
                 "takes another number of beats than its STREAM has"
             )  # fmt: skip
         engine, tile = Engine(index & 3), index >> 2
         at = int(e.engines[index * s.E_WIDTH + s.PC] - self.code.first[self.class_of[tile], engine])
-        row = tuple(self.code.rows[self.code.first[self.class_of[tile], engine] + at][: len(LAYOUT)].tolist())
-        return f"{what}: tile {tile} {engine.name.lower()} instruction {at}: {disassemble(row)}"
+        where = self.program.where(tile, engine, at)
+        return f"{what}: {where}" if status == s.DEADLOCK else f"{where} {what}"
 
 
 def run(

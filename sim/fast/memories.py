@@ -20,6 +20,10 @@ HEADROOMS = 31
 """A headroom of h bits leaves 31 - h for a summand."""
 
 SATURATIONS, OVERFLOWS = range(2)
+"""Columns of ``counters``."""
+
+BATCH = 256
+"""Blocks whose product sums are scaled in one loop: they fit the first-level cache."""
 
 
 class Values(NamedTuple):
@@ -38,6 +42,8 @@ class Values(NamedTuple):
     append: NDArray[np.int16]  # (tiles, append_beats, lanes)
     append_scales: NDArray[np.int16]  # (tiles, append_beats, blocks)
     scores: NDArray[np.int32]  # (tiles, queries, score_rows)
+    accumulators: NDArray[np.int32]  # (accumulator_beats * lanes,) of the tile that runs an AXPY
+    work: NDArray[np.int64]  # scratch of the kernels, which so need no allocation
     counters: NDArray[np.int64]  # (tiles, 2)
     params: NDArray[np.int64]  # (SUM_FRAC + HEADROOMS,)
 
@@ -61,6 +67,8 @@ def make_values(program: Program) -> Values:
         append=np.zeros((tiles, arch.append_beats, arch.lanes), np.int16),
         append_scales=np.zeros((tiles, arch.append_beats, blocks), np.int16),
         scores=np.zeros((tiles, arch.queries, arch.score_rows), np.int32),
+        accumulators=np.zeros(arch.accumulator_beats * arch.lanes, np.int32),
+        work=np.zeros(work_words(arch), np.int64),
         counters=np.zeros((tiles, 2), np.int64),
         params=params_of(arch),
     )
@@ -74,6 +82,12 @@ def make_values(program: Program) -> Values:
 def _image(buffer: memoryview | None, dtype: type, shape: tuple[int, ...]) -> NDArray[Any]:
     """A writable copy of one of a program's images."""
     return np.zeros(shape, dtype) if buffer is None else np.array(buffer, dtype).reshape(shape)
+
+
+def work_words(arch: Arch) -> int:
+    """Words of scratch for any operation: a result as large as vector memory, a row of scores, and batches of blocks."""
+    batch = max(BATCH, arch.queries * arch.operand_beats * arch.blocks_per_beat)
+    return max(arch.vector_words, arch.score_rows) + max(4 * batch, arch.score_rows)
 
 
 def params_of(arch: Arch) -> NDArray[np.int64]:
@@ -90,14 +104,11 @@ def params_of(arch: Arch) -> NDArray[np.int64]:
 
 
 @kernel
-def check(at: int, count: int, size: int) -> None:
-    """Raise IndexError unless ``count`` places from ``at`` on lie in a memory of ``size``: kernels check nothing else."""
+def place(tile: int, at: int, count: int, size: int) -> int:
+    """Flat place of ``at`` in the memories of all tiles, ``size`` places each.
+
+    Raises IndexError unless ``count`` places from there on lie in the tile's own: kernels check nothing else.
+    """
     if at < 0 or count < 0 or at + count > size:
         raise IndexError("an instruction reaches outside of a memory of its tile")
-
-
-@kernel
-def span(vector: NDArray[np.int32], at: int, words: int) -> NDArray[np.int32]:
-    """A view of ``words`` words of one tile's vector memory, so that whatever loops over it stays inside."""
-    check(at, words, vector.size)
-    return vector[at : at + words]
+    return tile * size + at

@@ -16,18 +16,21 @@ buffers with flits are looked at; when a cycle moved nothing, the next one worth
 Pointers and held channels persist from step to step; credits and links have all the time between two steps.
 """
 
+import numpy as np
+
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
 from tokenpath.sim.compiled import time
 
 from .engine import end_at, note
 from .jit import inner
 from .state import (
-    ACTIVE_N, B_ACTIVE, B_COUNT, B_HEAD, B_HIGH, B_LOW, B_PORT, B_REQUEST, B_TAIL, B_WIDTH, DELIVER_HEAD, DELIVER_MASK,
-    DELIVER_N, DESCRIPTOR, DESCRIPTORS_LEFT, DIMS, FLIT_WORDS, FLITS_LEFT, INJECTED, INJECTING_N, K_DST, K_FLITS,
-    K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, L_INJECT, LOGGING, MAX_WORDS, N_DST, N_NEXT_DST,
-    N_NEXT_SRC, N_OP, N_PACKET, N_RECORD, N_SEMAPHORE, N_SRC, N_TO, N_WIDTH, NEVER, Q_COUNT, Q_CYCLES, Q_DOWN, Q_FREE,
-    Q_IN_BEST, Q_IN_LATENCY, Q_IN_NEXT, Q_NODE, Q_NUMBER, Q_OUT_BEST, Q_OUT_KEY, Q_OUT_LATENCY, Q_OUT_NEXT, Q_PORTS,
-    Q_WIDTH, TILES, VCS, WORDS_LEFT,
+    ACTIVE_N, B_ACTIVE, B_COUNT, B_HEAD, B_HIGH, B_LOW, B_PORT, B_REQUEST, B_TAIL, B_WIDTH,
+    DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DESCRIPTOR, DESCRIPTORS_LEFT, DIMS, FLITS_LEFT,
+    FLIT_WORDS, INJECTED, INJECTING_N, K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO,
+    K_WIDTH, K_WORDS, LOGGING, L_INJECT, MAX_WORDS, NEVER, N_DST, N_NEXT_DST, N_NEXT_SRC, N_OP,
+    N_PACKET, N_RECORD, N_SEMAPHORE, N_SRC, N_TO, N_WIDTH, Q_COUNT, Q_CYCLES, Q_DOWN, Q_FREE,
+    Q_IN_BEST, Q_IN_LATENCY, Q_IN_NEXT, Q_NODE, Q_NUMBER, Q_OUT_BEST, Q_OUT_KEY, Q_OUT_LATENCY,
+    Q_OUT_NEXT, Q_PORTS, Q_WIDTH, TILES, VCS, WORDS_LEFT,
 )  # fmt: skip
 
 put_flits = time.put_flits
@@ -66,11 +69,11 @@ def start_packet(s, tile, t):
     """Cut the next packet of the NI's descriptor; its head flit is sent in t."""
     i, ni, packets = tile * N_WIDTH, s.interfaces, s.packets
     s.free_packets[0] -= 1
-    packet = s.free_packets[1 + s.free_packets[0]]
+    packet = np.int64(s.free_packets[1 + s.free_packets[0]])
     words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
     flits = put_flits(words, s.constants[FLIT_WORDS])
     if s.constants[LOGGING]:
-        note(s, L_INJECT, tile, packet, ni[i + N_NEXT_SRC], words)
+        note(s, 4 * tile + L_INJECT, packet, ni[i + N_NEXT_SRC], words)
     p = packet * K_WIDTH
     packets[p + K_TO] = ni[i + N_TO]
     packets[p + K_DST] = ni[i + N_NEXT_DST]
@@ -108,8 +111,8 @@ def inject(s, n, t):
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to look at."""
     soon, kept, v = NEVER, 0, s.constants[VCS]
     for index in range(n.counts[INJECTING_N]):
-        tile = n.injecting[index]
-        buffer = n.node_port0[tile] * v
+        tile = np.int64(n.injecting[index])
+        buffer = np.int64(n.node_port0[tile]) * v
         slot = n.buffers[buffer * B_WIDTH + B_TAIL]
         if n.slots[2 * slot] >= 0 or n.slots[2 * slot + 1] > t:
             if n.slots[2 * slot] < 0:
@@ -163,7 +166,7 @@ def request(s, n, t):
     buffers, slots, ports, active, v = n.buffers, n.slots, n.ports, n.active, s.constants[VCS]
     soon, kept, outputs, inputs = NEVER, 0, 0, 0
     for index in range(n.counts[ACTIVE_N]):
-        buffer = active[index]
+        buffer = np.int64(active[index])
         b = buffer * B_WIDTH
         if buffers[b + B_COUNT] == 0:
             buffers[b + B_ACTIVE] = 0
@@ -174,9 +177,9 @@ def request(s, n, t):
         if slots[2 * slot + 1] > t:
             soon = min(soon, slots[2 * slot + 1])
             continue
-        channel = buffers[b + B_REQUEST]
+        channel = np.int64(buffers[b + B_REQUEST])
         if channel < 0:
-            node = ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE]
+            node = np.int64(ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE])
             channel = next_channel(s, n, node, s.packets[(slots[2 * slot] >> 2) * K_WIDTH + K_TO])
             buffers[b + B_REQUEST] = channel
         if n.locks[channel] >= 0 and n.locks[channel] != buffer:
@@ -207,7 +210,7 @@ def request(s, n, t):
     n.counts[ACTIVE_N] = kept
     for index in range(inputs):
         p = n.inputs[index] * Q_WIDTH
-        buffer = ports[p + Q_IN_BEST]
+        buffer = np.int64(ports[p + Q_IN_BEST])
         ports[p + Q_IN_BEST] = -1
         outputs = nominate(n, buffer, buffers[buffer * B_WIDTH + B_REQUEST] // v, outputs)
     return outputs, soon
@@ -225,7 +228,7 @@ def grant(s, n, outputs, t):
         b = buffer * B_WIDTH
         p = buffers[b + B_PORT] * Q_WIDTH
         slot, channel = buffers[b + B_HEAD], buffers[b + B_REQUEST]
-        flit = slots[2 * slot]
+        flit = np.int64(slots[2 * slot])
         slots[2 * slot] = -1
         slots[2 * slot + 1] = t + ports[p + Q_IN_LATENCY]
         slot += 1

@@ -5,7 +5,7 @@ import numpy as np
 from tokenpath.hw.arch.isa import COLUMN
 
 from .jit import inner, kernel
-from .state import C_REGS, CODE_WIDTH, K_WIDTH, L_APPEND, L_COMPUTE, L_INJECT, L_WIDTH, LOG_N, MAX_WORDS
+from .state import CODE_WIDTH, C_REGS, LOG_N, L_APPEND, L_COMPUTE, L_INJECT, L_WIDTH, MAX_WORDS
 from .values import append, compute, deliver
 
 OP = COLUMN["op"]

@@ -21,7 +21,7 @@ LAST_CYCLE = (1 << 31) - (1 << 24)
 
 # globals
 (NOW, STATUS, RUNNING, HEAP_N, READY_N, DELIVER_HEAD, DELIVER_N, LOG_N, END_TIME, END_RECORD, END_INJECT, END_FLITS,
- ERROR_TILE, ERROR_AT) = range(14)  # fmt: skip
+ END_TO, ERROR_ENGINE) = range(14)  # fmt: skip
 GLOBALS = 32
 
 # status of a run of the kernel
@@ -96,8 +96,8 @@ class Engines(NamedTuple):
     heap: I64
     ready: I64
     deliveries: I64
-    packets: I32
-    free_packets: I32
+    packets: I64
+    free_packets: I64
     log: I64
     records: I32
     record0: I64

@@ -1,29 +1,26 @@
-"""Values of the compute operations that consume a stream: DOT, SCORE, AXPY and LOAD.
-
-Their loops go over the blocks of all rows at once, as many as fit the first-level cache, so that short rows are as fast as
-long ones.
-"""
-
-from typing import Any
+"""Values of the compute operations that consume a stream: DOT and SCORE, AXPY, LOAD."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tokenpath.hw.arch import numeric
-from tokenpath.sim.compiled import jit, kernel
+from tokenpath.hw.arch.isa import Op
+from tokenpath.sim.compiled import jit, kernel, part
 
+from .intrinsics import WIDTH, add_scaled, peek, poke, product_sum
 from .memories import (
     ACT_BITS,
     ACT_MANTISSA,
     AUX,
+    BATCH,
     BLOCK,
     BLOCKS,
     BUX,
     DST,
     KV_MANTISSA,
     LANES,
+    OP,
     OPERAND_BEATS,
-    SATURATIONS,
     SCORE_FRAC,
     SRC,
     SUM_FRAC,
@@ -34,66 +31,69 @@ from .memories import (
     Values,
     X,
     Y,
-    check,
-    span,
+    place,
 )
-from .simd import WIDTH, add_scaled, product_sum
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 I16 = NDArray[np.int16]
 I8 = NDArray[np.int8]
 
-BATCH = 256
-"""Blocks whose product sums are scaled in one loop."""
-
 NO_ROWS = numeric.NO_ROWS
-
-
-@kernel
-def stream_scales(values: Values, tile: int, beat: int, beats: int) -> I16:
-    """The scales (beats * blocks,) of beats of a tile's store; they must be there."""
-    check(beat, beats, values.elements.shape[1])
-    return values.scales[tile, beat : beat + beats].reshape(-1)
+SCORE = int(Op.SCORE)
 
 
 # --- DOT and SCORE ---
 
 
-@kernel
-def product_sums(elements: I8, first: int, operand: I16, at: int, block: int, blocks: int, sums: I32) -> None:
-    """Product sums of successive blocks of elements with ``blocks`` blocks of an operand, over and over.
+@part
+def repeat_factors(codes: I16, first: int, blocks: int, k: int, down: int, work: I64, at: int, size: int) -> None:
+    """Mantissas, and behind them right shifts, of an operand's blocks, repeated until there are ``size`` of each."""
+    for copy in range(at, at + size, max(1, blocks)):
+        for b in range(blocks):
+            code = peek(codes, first + b)
+            poke(work, copy + b, jit.scale_mantissa(code, k))
+            poke(work, copy + size + b, k + down - jit.scale_exponent(code, k))
 
-    ``first`` and ``at`` are flat places. A sum of 64 products of 8 and 16 bits fits 32 bits.
+
+@part
+def product_sums(
+    elements: I8, left: int, operand: I16, first: int, block: int, blocks: int, work: I64, at: int, size: int
+) -> None:
+    """Product sums of ``size`` successive blocks of elements with the ``blocks`` blocks of an operand, over and over.
+
+    A sum of 64 products of 8 and 16 bits fits 32 bits.
     """
-    inside = 0
-    for index in range(sums.size):
-        total = np.int32(0)
-        left, right = first + index * block, at + inside * block
+    right, last = first, first + blocks * block
+    for index in range(at, at + size):
+        total = 0
         if block % WIDTH == 0:
-            for part in range(0, block, WIDTH):
-                total += product_sum(elements, left + part, operand, right + part)
+            for i in range(0, block, WIDTH):
+                total += product_sum(elements, left + i, operand, right + i)
         else:
             for i in range(block):
-                total += np.int32(elements[left + i]) * np.int32(operand[right + i])
-        sums[index] = total
-        inside += 1
-        if inside == blocks:
-            inside = 0
+                total += peek(elements, left + i) * peek(operand, right + i)
+        poke(work, index, total)
+        left += block
+        right += block
+        if right == last:
+            right = first
 
 
-@kernel
-def scale_terms(sums: I32, scales: I16, mantissas: I64, downs: I64, k: int, limit: int, terms: I64) -> int:
-    """numeric.dot_term and clamp_term of each block, without a branch; returns how many were clamped.
+@part
+def scale_sums(
+    work: I64, sums: int, factors: int, downs: int, size: int, scales: I16, first: int, k: int, limit: int
+) -> int:
+    """numeric.dot_term and clamp_term of product sums, in place and without a branch; how many were clamped.
 
     A left shift clamps whatever would leave the limit, so neither the 32-bit clamp nor the wrap of the shift is seen.
     """
     clamped = 0
     one, mask = 1 << k, (1 << k) - 1
-    for b in range(sums.size):
-        code = np.int64(scales[b])
-        value = sums[b] * ((one + (code & mask)) * mantissas[b])
-        shift = downs[b] - (code >> k)
+    for b in range(size):
+        code = peek(scales, first + b)
+        value = peek(work, sums + b) * ((one + (code & mask)) * peek(work, factors + b))
+        shift = peek(work, downs + b) - (code >> k)
         right, left = min(max(shift, 1), 62), min(max(-shift, 0), 30)
         term = ((value >> (right - 1)) + 1) >> 1 if shift > 0 else value
         edge = limit >> left
@@ -101,180 +101,170 @@ def scale_terms(sums: I32, scales: I16, mantissas: I64, downs: I64, k: int, limi
         term <<= left
         term = limit if over else term
         term = -limit if under else term
-        terms[b] = term
+        poke(work, sums + b, term)
         clamped += over | under
     return clamped
 
 
+@part
+def add_blocks(work: I64, terms: int, blocks: int, sums: int, rows: int) -> None:
+    """Sum of the blocks of each row."""
+    for row in range(rows):
+        total = 0
+        for b in range(terms + row * blocks, terms + (row + 1) * blocks):
+            total += peek(work, b)
+        poke(work, sums + row, total)
+
+
 @kernel
-def dots(values: Values, tile: int, query: int, ops: I64, stream_src: int, k: int, frac: int, sums: I64) -> None:
-    """Product of each row with one resident vector into ``sums`` (n,): a sum over blocks, each rounded and clamped once."""
-    params, rows = values.params, sums.size
+def dot_rows(values: Values, tile: int, operand_beat: int, ops: I64, stream_src: int, k: int, frac: int) -> int:
+    """Product of each row with one resident vector into ``work``; how many summands were clamped.
+
+    A number is a sum over blocks, each rounded and clamped once. The blocks of many rows go through each loop at once, so
+    that short rows are as fast as long ones.
+    """
+    params, work, rows = values.params, values.work, ops[N]
     beats = -(-ops[M] // params[LANES])
-    blocks = beats * params[BLOCKS]
-    scales = stream_scales(values, tile, stream_src, rows * beats)
-    operand_beat = ops[SRC] + query * params[OPERAND_BEATS]
-    check(operand_beat, beats, values.operand.shape[1])
-    codes = values.operand_scales[tile, operand_beat : operand_beat + beats].reshape(-1)
-    if rows * blocks == 0:
-        sums[:] = 0
-        return
-
-    batch = max(1, min(rows, BATCH // blocks))
-    size = batch * blocks
-    mantissas, downs, terms = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    k_act = params[ACT_MANTISSA]
-    for b in range(size):
-        code = np.int64(codes[b % blocks])
-        mantissas[b] = jit.scale_mantissa(code, k_act)
-        downs[b] = k + k_act - jit.scale_exponent(code, k_act) - frac
-
-    elements, operand, block = values.elements.reshape(-1), values.operand.reshape(-1), params[BLOCK]
-    first = (tile * values.elements.shape[1] + stream_src) * params[LANES]
-    at = (tile * values.operand.shape[1] + operand_beat) * params[LANES]
-    products, limit, clamped = np.empty(size, np.int32), jit.term_limit(ops[Y]), 0
+    block, blocks = params[BLOCK], beats * params[BLOCKS]
+    first = place(tile, stream_src, rows * beats, values.elements.shape[1])
+    operand = place(tile, operand_beat, beats, values.operand.shape[1])
+    batch = max(1, min(rows, BATCH // max(1, blocks)))
+    size, clamped = batch * blocks, 0
+    factors, downs, sums = rows, rows + size, rows + 2 * size
+    repeat_factors(
+        values.operand_scales, operand * params[BLOCKS], blocks, params[ACT_MANTISSA], k - frac, work, factors, size
+    )
     for row in range(0, rows, batch):
-        done, count = row * blocks, min(batch, rows - row)
-        part = products[: count * blocks]
-        product_sums(elements, first + done * block, operand, at, block, blocks, part)
-        clamped += scale_terms(part, scales[done : done + part.size], mantissas, downs, k, limit, terms)
-        for r in range(count):
-            total = 0
-            for b in range(r * blocks, (r + 1) * blocks):
-                total += terms[b]
-            sums[row + r] = total
-    values.counters[tile, SATURATIONS] += clamped
+        count, at = min(batch, rows - row), first * params[LANES] + row * blocks * block
+        part = count * blocks
+        product_sums(values.elements, at, values.operand, operand * params[LANES], block, blocks, work, sums, part)
+        scales = first * params[BLOCKS] + row * blocks
+        limit = jit.term_limit(ops[Y])
+        clamped += scale_sums(work, sums, factors, downs, part, values.scales, scales, k, limit)
+        add_blocks(work, sums, blocks, row, count)
+    return clamped
 
 
-@kernel
-def dot(values: Values, tile: int, ops: I64, stream_src: int) -> None:
-    """One number a row into vector memory."""
-    words = span(values.vector[tile], ops[DST], ops[N])
-    sums = np.empty(words.size, np.int64)
-    dots(values, tile, 0, ops, stream_src, values.params[WEIGHT_MANTISSA], ops[X], sums)
-    for row in range(words.size):
-        words[row] = sums[row]
+@part
+def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
+    """DOT: one number a row into vector memory. SCORE: scores of q queries into score memory, and their maxima.
 
-
-@kernel
-def score(values: Values, tile: int, ops: I64, stream_src: int) -> None:
-    """Scores of q queries into score memory; the maximum of the rounded-up scores into vector memory."""
-    params, sums = values.params, np.empty(ops[N], np.int64)
-    check(0, ops[Q], values.scores.shape[1])
-    check(ops[BUX], ops[N], values.scores.shape[2])
-    maxima = span(values.vector[tile], ops[DST], ops[Q])
-    for query in range(ops[Q]):
-        dots(values, tile, query, ops, stream_src, params[KV_MANTISSA], params[SCORE_FRAC], sums)
-        scores = values.scores[tile, query, ops[BUX] : ops[BUX] + ops[N]]
-        maximum = jit.ceil_score(sums[0], params[SCORE_FRAC]) if sums.size else NO_ROWS
-        for row in range(sums.size):
-            scores[row] = sums[row]
-            maximum = max(maximum, jit.ceil_score(sums[row], params[SCORE_FRAC]))
-        maxima[query] = maximum
+    A maximum is that of the rounded-up scores. Returns how many summands were clamped.
+    """
+    params, work, rows, words = values.params, values.work, ops[N], values.vector.shape[1]
+    queries, k, frac = ops[Q], params[KV_MANTISSA], params[SCORE_FRAC]
+    scored = ops[OP] == SCORE
+    if not scored:
+        queries, k, frac = 1, params[WEIGHT_MANTISSA], ops[X]
+    target, clamped = place(tile, ops[DST], queries if scored else rows, words), 0
+    for query in range(queries):
+        beat = ops[SRC] + query * params[OPERAND_BEATS]
+        clamped += dot_rows(values, tile, beat, ops, stream_src, k, frac)
+        if scored:
+            scores = place(place(tile, query, 1, values.scores.shape[1]), ops[BUX], rows, values.scores.shape[2])
+            maximum = jit.ceil_score(peek(work, 0), frac) if rows else NO_ROWS
+            for row in range(rows):
+                poke(values.scores, scores + row, peek(work, row))
+                maximum = max(maximum, jit.ceil_score(peek(work, row), frac))
+            poke(values.vector, target + query, maximum)
+        else:
+            for row in range(rows):
+                poke(values.vector, target + row, peek(work, row))
+    return clamped
 
 
 # --- AXPY ---
 
 
-@kernel
-def weigh(scores: I32, maximum: int, frac: int, bits: int, mantissas: I64, shifts: I64) -> None:
-    """p = 2**(score - maximum) of each row as ``mantissa / 2**shift``."""
-    for row in range(scores.size):
-        score = scores[row] - (maximum << frac)
-        mantissas[row] = jit.weight_mantissa(score, frac, bits)
-        shifts[row] = bits - 1 - (score >> frac)
+@part
+def weigh(scores: I32, first: int, maximum: int, frac: int, bits: int, work: I64, rows: int) -> None:
+    """p = 2**(score - maximum) of each row as ``mantissa / 2**shift``: the mantissas, and behind them the shifts."""
+    for row in range(rows):
+        score = peek(scores, first + row) - (maximum << frac)
+        poke(work, row, jit.weight_mantissa(score, frac, bits))
+        poke(work, rows + row, bits - 1 - (score >> frac))
 
 
-@kernel
-def sum_weights(mantissas: I64, shifts: I64, sum_frac: int, limit: int, counters: I64) -> int:
-    """Sum of p with ``sum_frac`` fraction bits."""
-    total = 0
-    for row in range(mantissas.size):
-        term = jit.shift_round(mantissas[row], shifts[row] - sum_frac)
-        clamped = jit.clamp_term(term, limit)
-        counters[SATURATIONS] += clamped != term
-        total += clamped
-    return total
-
-
-@kernel
+@part
 def add_rare(sums: I32, at: int, elements: I8, first: int, block: int, factor: int, down: int, limit: int) -> int:
-    """Add a block that needs 64 bits, a left shift or the clamp; returns how many summands were clamped."""
+    """Add a block that needs 64 bits, a left shift or the clamp; how many summands were clamped."""
     clamped = 0
     for i in range(block):
-        term = jit.shift_round(factor * elements[first + i], down)
+        term = jit.shift_round(factor * peek(elements, first + i), down)
         kept = jit.clamp_term(term, limit)
         clamped += kept != term
-        sums[at + i] += kept
+        poke(sums, at + i, peek(sums, at + i) + kept)
     return clamped
 
 
-@kernel
-def add_block(sums: I32, at: int, elements: I8, first: int, block: int, factor: int, down: int, limit: int) -> int:
-    """Add ``round(factor * element / 2**down)`` of a block to the sums; returns how many summands were clamped."""
-    largest = factor << 7
-    if down < 1 or largest >= 1 << 30 or ((largest >> min(down - 1, 31)) + 1) >> 1 > limit:
-        return add_rare(sums, at, elements, first, block, factor, down, limit)
-    if down > 32:
-        return 0
-    if block % WIDTH == 0:
-        for i in range(0, block, WIDTH):
-            add_scaled(sums, at + i, elements, first + i, np.int32(factor), np.int32(down - 1))
-    else:
-        for i in range(block):
-            sums[at + i] += (((factor * elements[first + i]) >> (down - 1)) + 1) >> 1
-    return 0
+@part
+def add_rows(
+    values: Values, first: int, work: I64, rows: int, blocks: int, frac: int, limit: int
+) -> int:
+    """Add p times each of the rows from flat beat ``first`` on to the accumulators; how many summands were clamped."""
+    params, elements, sums, clamped = values.params, values.elements, values.accumulators, 0
+    block, k, at, scale = params[BLOCK], params[KV_MANTISSA], first * params[LANES], first * params[BLOCKS]
+    for row in range(rows):
+        mantissa, shift = peek(work, row), peek(work, rows + row) + k - frac
+        for b in range(blocks):
+            code = peek(values.scales, scale)
+            factor, down = mantissa * jit.scale_mantissa(code, k), shift - jit.scale_exponent(code, k)
+            largest = factor << 7
+            if down < 1 or largest >= 1 << 30 or ((largest >> min(down - 1, 31)) + 1) >> 1 > limit:
+                clamped += add_rare(sums, b * block, elements, at, block, factor, down, limit)
+            elif down <= 32 and block % WIDTH == 0:
+                for i in range(0, block, WIDTH):
+                    add_scaled(sums, b * block + i, elements, at + i, factor, down - 1)
+            elif down <= 32:
+                for i in range(block):
+                    term = (((factor * peek(elements, at + i)) >> (down - 1)) + 1) >> 1
+                    poke(sums, b * block + i, peek(sums, b * block + i) + term)
+            at += block
+            scale += 1
+    return clamped
 
 
-@kernel
-def axpy(values: Values, tile: int, ops: I64, stream_src: int) -> None:
-    """Sums of p and of p times each row of V, for q queries."""
-    params, vector, rows, m = values.params, values.vector[tile], ops[N], ops[M]
+@part
+def axpy(values: Values, tile: int, ops: I64, stream_src: int) -> int:
+    """Sums of p and of p times each row of V, for q queries; how many summands were clamped."""
+    params, vector, work, words = values.params, values.vector, values.work, values.vector.shape[1]
+    rows, m, clamped, limit = ops[N], ops[M], 0, jit.term_limit(ops[Y])
     beats = -(-m // params[LANES])
-    blocks, block, k = beats * params[BLOCKS], params[BLOCK], params[KV_MANTISSA]
-    limit = jit.term_limit(ops[Y])
-    scales = stream_scales(values, tile, stream_src, rows * beats)
-    elements = values.elements.reshape(-1)
-    first = (tile * values.elements.shape[1] + stream_src) * params[LANES]
-    check(0, ops[Q], values.scores.shape[1])
-    check(ops[BUX], rows, values.scores.shape[2])
-    mantissas, shifts = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    sums = np.empty(blocks * block, np.int32)
-
+    first = place(tile, stream_src, rows * beats, values.elements.shape[1])
+    place(0, 0, beats * params[LANES], values.accumulators.size)
     for query in range(ops[Q]):
-        maximum = np.int64(span(vector, ops[SRC] + query, 1)[0])
-        scores = values.scores[tile, query, ops[BUX] : ops[BUX] + rows]
-        weigh(scores, maximum, params[SCORE_FRAC], params[ACT_BITS], mantissas, shifts)
-        total = sum_weights(mantissas, shifts, params[SUM_FRAC + ops[Y]], limit, values.counters[tile])
-        sums[:] = 0
-        clamped = 0
+        maximum = peek(vector, place(tile, ops[SRC] + query, 1, words))
+        scores = place(place(tile, query, 1, values.scores.shape[1]), ops[BUX], rows, values.scores.shape[2])
+        weigh(values.scores, scores, maximum, params[SCORE_FRAC], params[ACT_BITS], work, rows)
+        total, sum_frac = 0, params[SUM_FRAC + ops[Y]]
         for row in range(rows):
-            for b in range(blocks):
-                index = row * blocks + b
-                code = np.int64(scales[index])
-                factor = mantissas[row] * jit.scale_mantissa(code, k)
-                down = shifts[row] + k - jit.scale_exponent(code, k) - ops[X]
-                clamped += add_block(sums, b * block, elements, first + index * block, block, factor, down, limit)
-        values.counters[tile, SATURATIONS] += clamped
-        span(vector, ops[DST] + query * m, m)[:] = sums[:m]
-        span(vector, ops[AUX] + query, 1)[0] = total
+            term = jit.shift_round(peek(work, row), peek(work, rows + row) - sum_frac)
+            kept = jit.clamp_term(term, limit)
+            clamped += kept != term
+            total += kept
+        for i in range(beats * params[LANES]):
+            poke(values.accumulators, i, 0)
+        clamped += add_rows(values, first, work, rows, beats * params[BLOCKS], ops[X], limit)
+        target = place(tile, ops[DST] + query * m, m, words)
+        for i in range(m):
+            poke(vector, target + i, peek(values.accumulators, i))
+        poke(vector, place(tile, ops[AUX] + query, 1, words), total)
+    return clamped
 
 
 # --- LOAD ---
 
 
-@kernel
+@part
 def load(values: Values, tile: int, ops: I64, stream_src: int) -> None:
     """Rows of the store as words."""
     params, m = values.params, ops[M]
-    beats = -(-m // params[LANES])
-    scales = stream_scales(values, tile, stream_src, ops[N] * beats)
-    elements = values.elements.reshape(-1)
-    words = span(values.vector[tile], ops[DST], ops[N] * m)
-    first = (tile * values.elements.shape[1] + stream_src) * params[LANES]
+    row_beats = -(-m // params[LANES])
+    first = place(tile, stream_src, ops[N] * row_beats, values.elements.shape[1])
+    target = place(tile, ops[DST], ops[N] * m, values.vector.shape[1])
     for row in range(ops[N]):
-        at = row * beats * params[LANES]
+        at = (first + row * row_beats) * params[LANES]
         for i in range(m):
-            code = np.int64(scales[(at + i) // params[BLOCK]])
-            element = np.int64(elements[first + at + i])
-            words[row * m + i] = jit.dequantise(element, code, params[WEIGHT_MANTISSA], ops[X])
+            element, code = peek(values.elements, at + i), peek(values.scales, (at + i) // params[BLOCK])
+            word = jit.dequantise(element, code, params[WEIGHT_MANTISSA], ops[X])
+            poke(values.vector, target + row * m + i, word)

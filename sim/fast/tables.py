@@ -157,6 +157,13 @@ def network(arch: Arch) -> s.Network:
     )
 
 
+def _read_only(buffer: memoryview) -> s.I32:
+    """A flat view of an image; never writable, so that kernels see one type."""
+    flat: s.I32 = np.asarray(buffer, np.int32).reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
+
+
 def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) -> s.Engines:
     """Engines, memory-side state and work lists of a Program before its first step."""
     arch, tiles = program.arch, program.tiles
@@ -192,11 +199,11 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         pairs=np.zeros(tiles * ring * s.P_WIDTH, np.int64),
         semaphores=np.zeros(tiles * semaphores, np.int32),
         registers=np.ascontiguousarray(image).reshape(-1),
-        descriptors=np.asarray(program.descriptors, np.int32).reshape(-1),
+        descriptors=_read_only(program.descriptors),
         heap=np.zeros(4 * tiles + 1, np.int64),
         ready=np.zeros(3 * tiles + 1, np.int64),
         deliveries=np.zeros(2 * (mask + 1), np.int64),
-        packets=np.zeros(1024 * s.K_WIDTH, np.int32),
+        packets=np.zeros(1024 * s.K_WIDTH, np.int64),
         free_packets=np.concatenate([[1024], np.arange(1024)]).astype(np.int32),
         log=np.zeros(log_size * s.L_WIDTH, np.int64),
         records=np.zeros((int(record0[-1]) + 1) * s.R_WIDTH if trace else 1, np.int32),

@@ -25,7 +25,8 @@ def compare(
     logits: Sequence[NDArray[np.int32] | None],
     frac: int,
 ) -> dict[str, Any]:
-    """Both arg maxes and the NLL of each wanted token under both; ``logits[i]`` are integers with ``frac`` fraction bits.
+    """Both arg maxes and the NLL of each wanted token under both; ``logits[i]`` are integers with
+    ``frac`` fraction bits.
 
     ``agreement`` at a position is whether the machine's arg max equals fp32's.
     """
@@ -36,7 +37,9 @@ def compare(
     argmax = [int(row.argmax()) for row in machine]
     argmax_fp32 = [int(row.argmax()) for row in exact]
     nll = [negative_log_likelihood(row, token) for row, token in zip(machine, wanted, strict=True)]
-    nll_fp32 = [negative_log_likelihood(row, token) for row, token in zip(exact, wanted, strict=True)]
+    nll_fp32 = [
+        negative_log_likelihood(row, token) for row, token in zip(exact, wanted, strict=True)
+    ]
     agreement = [a == b for a, b in zip(argmax, argmax_fp32, strict=True)]
     return {
         "argmax": argmax,
@@ -56,10 +59,14 @@ def table(result: dict[str, Any], spec: ModelSpec) -> Table:
     shown = Table("position", "fed next", "arg max", "fp32", "equal", "NLL", "NLL fp32")
     for index, wanted in enumerate(result["reference_ids"]):
         shown.add_row(
-            str(index), str(wanted), str(result["argmax"][index]), str(result["argmax_fp32"][index]),
-            "yes" if result["agreement"][index] else "no", f"{result['nll'][index]:.4f}",
+            str(index),
+            str(wanted),
+            str(result["argmax"][index]),
+            str(result["argmax_fp32"][index]),
+            "yes" if result["agreement"][index] else "no",
+            f"{result['nll'][index]:.4f}",
             f"{result['nll_fp32'][index]:.4f}",
-        )  # fmt: skip
+        )
     return shown
 
 
@@ -67,6 +74,7 @@ def line(result: dict[str, Any]) -> str:
     """The figures in one line."""
     count = len(result["agreement"])
     return (
-        f"arg max equal at {sum(result['agreement'])} of {count} positions; mean NLL {result['nll_mean']:.4f}, "
+        f"arg max equal at {sum(result['agreement'])} of {count} positions; mean NLL "
+        f"{result['nll_mean']:.4f}, "
         f"fp32 {result['nll_fp32_mean']:.4f}"
     )

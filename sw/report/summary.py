@@ -36,7 +36,9 @@ def payload(steps: Sequence[StepLike], about: dict[str, Any], **more: Any) -> di
         "cycles_per_token": [step.cycles for step in steps] if timed else None,
         "clock_hz": about["clock_hz"],
         "tokens_per_s": tokens_per_s(steps, about["clock_hz"]),
-        "ledger": [{name: step.ledger.get(name, 0) for name in LAYERS} for step in steps] if timed else None,
+        "ledger": [{name: step.ledger.get(name, 0) for name in LAYERS} for step in steps]
+        if timed
+        else None,
         "saturations": sum(step.saturations for step in steps),
         "overflows": sum(step.overflows for step in steps),
         **{k: v for k, v in about.items() if k not in ("text", "clock_hz")},
@@ -57,7 +59,13 @@ def ledger_table(steps: Sequence[StepLike], about: dict[str, Any], names: Sequen
     table.add_row("mean", "", *(f"{value:,.0f}" for value in means))
     table.add_row("share", "", "", *(f"{value / max(1, means[0]):.0%}" for value in means[1:]))
     bounds = about.get("bounds", {})
-    table.add_row("bound", "", f"{max(bounds.values(), default=0):,}", *(f"{bounds.get(n, 0):,}" for n in LAYERS[:3]), "")
+    table.add_row(
+        "bound",
+        "",
+        f"{max(bounds.values(), default=0):,}",
+        *(f"{bounds.get(n, 0):,}" for n in LAYERS[:3]),
+        "",
+    )
     return table
 
 
@@ -77,7 +85,9 @@ def stage_table(steps: Sequence[StepLike]) -> Table:
     for column in ("stage", "cycles", *LAYERS):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for label, parts in sums.items():
-        table.add_row(label or "-", f"{sum(parts.values()):,.0f}", *(f"{parts[name]:,.0f}" for name in LAYERS))
+        table.add_row(
+            label or "-", f"{sum(parts.values()):,.0f}", *(f"{parts[name]:,.0f}" for name in LAYERS)
+        )
     return table
 
 

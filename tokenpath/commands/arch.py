@@ -46,7 +46,11 @@ def show(
             flat |= {f"{key}.{k}": v for k, v in value.items()}
         else:
             flat[key] = value
-    emit([facts(machine.name, flat), facts("follows", _derived(machine))], values | _derived(machine), as_json)
+    emit(
+        [facts(machine.name, flat), facts("follows", _derived(machine))],
+        values | _derived(machine),
+        as_json,
+    )
 
 
 @app.command()
@@ -54,10 +58,18 @@ def presets(as_json: AsJson = False) -> None:
     """List the presets."""
     from rich.table import Table
 
-    table = Table("preset", "topology", "lanes", "queries", "vector lanes", "store", "flit", "block")
+    table = Table(
+        "preset", "topology", "lanes", "queries", "vector lanes", "store", "flit", "block"
+    )
     for name, machine in PRESETS.items():
         table.add_row(
-            name, str(machine.topology), str(machine.lanes), str(machine.queries), str(machine.vlanes),
-            f"{machine.store_bytes / 2**20:,.2f} MiB", f"{32 * machine.flit_words} bits", str(machine.numeric.block),
-        )  # fmt: skip
+            name,
+            str(machine.topology),
+            str(machine.lanes),
+            str(machine.queries),
+            str(machine.vlanes),
+            f"{machine.store_bytes / 2**20:,.2f} MiB",
+            f"{32 * machine.flit_words} bits",
+            str(machine.numeric.block),
+        )
     emit(table, {name: m.as_dict() | _derived(m) for name, m in PRESETS.items()}, as_json)

@@ -20,11 +20,16 @@ PROMPT = "Alice was beginning to"
 @app.callback(invoke_without_command=True)
 def decode(
     model: o.Model = "glassllm",
-    prompt: Annotated[str | None, typer.Option("--prompt", "-p", help="Text to go on from.")] = None,
-    prompt_ids: Annotated[
-        str | None, typer.Option("--prompt-ids", metavar="I,I,...", help="Token ids instead of a text.")
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", "-p", help="Text to go on from.")
     ] = None,
-    tokens: Annotated[int, typer.Option("--tokens", "-n", min=1, help="Most tokens to generate.")] = 32,
+    prompt_ids: Annotated[
+        str | None,
+        typer.Option("--prompt-ids", metavar="I,I,...", help="Token ids instead of a text."),
+    ] = None,
+    tokens: Annotated[
+        int, typer.Option("--tokens", "-n", min=1, help="Most tokens to generate.")
+    ] = 32,
     topology: o.TopologyText = None,
     arch: o.ArchName = "edge",
     kv_shards: o.KvShards = None,
@@ -36,13 +41,22 @@ def decode(
     executor: o.Executor = "fast",
     seed: o.Seed = None,
     timing_only: Annotated[
-        bool, typer.Option("--timing-only", help="Cycles without values; the way for shapes without weights.")
+        bool,
+        typer.Option(
+            "--timing-only", help="Cycles without values; the way for shapes without weights."
+        ),
     ] = False,
     position: Annotated[
         int | None,
-        typer.Option("--position", min=0, help="Timing only: position of the first token; else the context's end."),
+        typer.Option(
+            "--position",
+            min=0,
+            help="Timing only: position of the first token; else the context's end.",
+        ),
     ] = None,
-    ignore_eos: Annotated[bool, typer.Option("--ignore-eos", help="Go on behind an end-of-text token.")] = False,
+    ignore_eos: Annotated[
+        bool, typer.Option("--ignore-eos", help="Go on behind an end-of-text token.")
+    ] = False,
     save: o.Save = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,9 +67,16 @@ def decode(
     if save is not None:
         check_writable(save)
     options = pipeline.Options(
-        model=model, arch=arch, topology=topology, kv_shards=kv_shards, split=split, reduce=reduce,
-        softmax=softmax, context=context, page=page,
-    )  # fmt: skip
+        model=model,
+        arch=arch,
+        topology=topology,
+        kv_shards=kv_shards,
+        split=split,
+        reduce=reduce,
+        softmax=softmax,
+        context=context,
+        page=page,
+    )
     started = time.monotonic()
     if prompt is None and prompt_ids is None:
         prompt = next((text for name, text in PROMPTS.items() if model.startswith(name)), PROMPT)
@@ -63,7 +84,17 @@ def decode(
     values = job.program.elements is not None
     ids, first = _feed(job, prompt, prompt_ids, position, tokens, values)
     machine = pipeline.start(job.program, executor, seed)
-    run = _run(job, machine, ids, first, tokens, () if ignore_eos else job.spec.shape.eos, as_json, executor, values)
+    run = _run(
+        job,
+        machine,
+        ids,
+        first,
+        tokens,
+        () if ignore_eos else job.spec.shape.eos,
+        as_json,
+        executor,
+        values,
+    )
     from tokenpath.sw.bound import bounds
 
     run.about = pipeline.about(
@@ -91,30 +122,53 @@ def _text(job: Any, tokens: list[int]) -> str | None:
 
 
 def _feed(
-    job: Any, prompt: str | None, prompt_ids: str | None, position: int | None, tokens: int, values: bool
+    job: Any,
+    prompt: str | None,
+    prompt_ids: str | None,
+    position: int | None,
+    tokens: int,
+    values: bool,
 ) -> tuple[list[int], int]:
     """Token ids to feed first, and their first position."""
     context = job.mapping.context
     if values:
         if position is not None:
-            raise InputError(f"--position {position} skips tokens whose values are needed; give --timing-only with it")
-        ids = o.token_ids(prompt_ids, "--prompt-ids") if prompt_ids is not None else job.spec.encode_prompt(prompt)
+            raise InputError(
+                f"--position {position} skips tokens whose values are needed; give "
+                f"--timing-only with it"
+            )
+        ids = (
+            o.token_ids(prompt_ids, "--prompt-ids")
+            if prompt_ids is not None
+            else job.spec.encode_prompt(prompt)
+        )
         for token in ids:
             if token >= job.spec.shape.vocab:
-                raise InputError(f"token id {token} is outside the vocabulary 0..{job.spec.shape.vocab - 1}")
+                raise InputError(
+                    f"token id {token} is outside the vocabulary 0..{job.spec.shape.vocab - 1}"
+                )
         first = 0
     else:
         ids, first = [0], max(0, context - tokens) if position is None else position
     if first + len(ids) + tokens - 1 > context:
         raise InputError(
-            f"{len(ids)} prompt tokens and {tokens} generated ones from position {first} on don't fit a context of "
+            f"{len(ids)} prompt tokens and {tokens} generated ones from position "
+            f"{first} on don't fit a context of "
             f"{context}; give fewer --tokens or a larger --context"
         )
     return ids, first
 
 
 def _run(
-    job: Any, machine: Any, ids: list[int], first: int, tokens: int, stop: Any, quiet: bool, executor: str, values: bool
+    job: Any,
+    machine: Any,
+    ids: list[int],
+    first: int,
+    tokens: int,
+    stop: Any,
+    quiet: bool,
+    executor: str,
+    values: bool,
 ) -> Any:
     """Drive the machine; the text streams to stdout as it comes unless ``quiet``."""
     from tokenpath.pipeline import Text
@@ -162,5 +216,8 @@ def show(run: Any, as_json: bool, decode_text: Any = None) -> None:
     if about["values"]:
         shown.append(f"logits sha256 {payload['logits_sha256']}")
     if payload["saturations"] or payload["overflows"]:
-        note(f"{payload['saturations']} summands or words were clamped and {payload['overflows']} sums wrapped")
+        note(
+            f"{payload['saturations']} summands or words were clamped and "
+            f"{payload['overflows']} sums wrapped"
+        )
     emit(shown, payload, False)

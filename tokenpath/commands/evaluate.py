@@ -15,9 +15,14 @@ app = new_app()
 
 @app.callback(invoke_without_command=True)
 def evaluate(
-    prompt_ids: Annotated[str, typer.Option("--prompt-ids", metavar="I,I,...", help="Token ids of the prompt.")],
+    prompt_ids: Annotated[
+        str, typer.Option("--prompt-ids", metavar="I,I,...", help="Token ids of the prompt.")
+    ],
     reference_ids: Annotated[
-        str, typer.Option("--reference-ids", metavar="I,I,...", help="Token ids that follow it; they are fed.")
+        str,
+        typer.Option(
+            "--reference-ids", metavar="I,I,...", help="Token ids that follow it; they are fed."
+        ),
     ],
     model: o.Model = "glassllm",
     topology: o.TopologyText = None,
@@ -31,24 +36,38 @@ def evaluate(
     executor: o.Executor = "fast",
     as_json: AsJson = False,
 ) -> None:
-    """Feed a prompt and the tokens that follow it; compare each arg max and its likelihood with fp32's."""
+    """Feed a prompt and the tokens that follow it; compare each arg max and its likelihood with
+    fp32's."""
     from tokenpath import pipeline
     from tokenpath.sim.run import Run, drive
     from tokenpath.sw.report import agreement
 
-    prompt, wanted = o.token_ids(prompt_ids, "--prompt-ids"), o.token_ids(reference_ids, "--reference-ids")
+    prompt, wanted = (
+        o.token_ids(prompt_ids, "--prompt-ids"),
+        o.token_ids(reference_ids, "--reference-ids"),
+    )
     options = pipeline.Options(
-        model=model, arch=arch, topology=topology, kv_shards=kv_shards, split=split, reduce=reduce,
-        softmax=softmax, context=context, page=page,
-    )  # fmt: skip
+        model=model,
+        arch=arch,
+        topology=topology,
+        kv_shards=kv_shards,
+        split=split,
+        reduce=reduce,
+        softmax=softmax,
+        context=context,
+        page=page,
+    )
     started = time.monotonic()
     job = pipeline.prepare(options, prompt=_operator(job_prompt=prompt))
     for token in [*prompt, *wanted]:
         if token >= job.spec.shape.vocab:
-            raise InputError(f"token id {token} is outside the vocabulary 0..{job.spec.shape.vocab - 1}")
+            raise InputError(
+                f"token id {token} is outside the vocabulary 0..{job.spec.shape.vocab - 1}"
+            )
     if len(prompt) + len(wanted) - 1 > job.mapping.context:
         raise InputError(
-            f"{len(prompt)} + {len(wanted)} tokens don't fit a context of {job.mapping.context}; give fewer"
+            f"{len(prompt)} + {len(wanted)} tokens don't fit a context of "
+            f"{job.mapping.context}; give fewer"
         )
     machine = pipeline.start(job.program, executor)
     run = Run(executor=executor, arch_fingerprint=job.arch.fingerprint, prompt=prompt)
@@ -56,14 +75,18 @@ def evaluate(
         drive(machine, run, len(wanted), forced=wanted[:-1], on_step=lambda _: advance(1))
     logits = [step.logits for step in run.generated]
     result = agreement.compare(job.spec, prompt, wanted, logits, job.arch.numeric.act_frac)
-    about = pipeline.about(job, options, executor=executor, wall_s=round(time.monotonic() - started, 3))
+    about = pipeline.about(
+        job, options, executor=executor, wall_s=round(time.monotonic() - started, 3)
+    )
     more: dict[str, Any] = {
         "logits_sha256": run.logits_sha256(),
         "arch_fingerprint": run.arch_fingerprint,
         "saturations": sum(step.saturations for step in run.steps),
         "overflows": sum(step.overflows for step in run.steps),
     }
-    emit([agreement.table(result, job.spec), agreement.line(result)], result | about | more, as_json)
+    emit(
+        [agreement.table(result, job.spec), agreement.line(result)], result | about | more, as_json
+    )
 
 
 def _operator(job_prompt: list[int]) -> str | None:

@@ -20,7 +20,9 @@ def program() -> None:
 def _compile(values: bool, model: str, **options: Any) -> Any:
     from tokenpath import pipeline
 
-    return pipeline.prepare(pipeline.Options(model=model, **options), prompt="0+0=", values=values).program
+    return pipeline.prepare(
+        pipeline.Options(model=model, **options), prompt="0+0=", values=values
+    ).program
 
 
 @app.command()
@@ -34,7 +36,9 @@ def dump(
     reduce: o.Reduce = "direct",
     context: o.Context = None,
     page: o.Page = 16,
-    engine: Annotated[str | None, typer.Option("--engine", help="Only memory, compute or network.")] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Only memory, compute or network.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the instructions of one decode step, engine by engine."""
@@ -45,9 +49,17 @@ def dump(
     if engine is not None and engine not in names:
         raise InputError(f"unknown engine {engine!r}; give {', '.join(names)}")
     compiled = _compile(
-        False, model, topology=topology, arch=arch, kv_shards=kv_shards, softmax=softmax, split=split,
-        reduce=reduce, context=context, page=page,
-    )  # fmt: skip
+        False,
+        model,
+        topology=topology,
+        arch=arch,
+        kv_shards=kv_shards,
+        softmax=softmax,
+        split=split,
+        reduce=reduce,
+        context=context,
+        page=page,
+    )
     lines: list[str] = []
     listing: dict[str, list[dict[str, str]]] = {}
     for code in compiled.code:
@@ -55,11 +67,20 @@ def dump(
             if engine is not None and e.name.lower() != engine:
                 continue
             texts = [disassemble(row) for row in code.engines[e]]
-            listing[e.name.lower()] = [{"stage": s, "text": t} for s, t in zip(code.labels[e], texts, strict=True)]
+            listing[e.name.lower()] = [
+                {"stage": s, "text": t} for s, t in zip(code.labels[e], texts, strict=True)
+            ]
             lines.append(f"; {e.name.lower()} engine, {len(texts)} instructions")
-            lines += [f"{i:5d}  {s:14s} {t}" for i, (s, t) in enumerate(zip(code.labels[e], texts, strict=True))]
+            lines += [
+                f"{i:5d}  {s:14s} {t}"
+                for i, (s, t) in enumerate(zip(code.labels[e], texts, strict=True))
+            ]
     if as_json:
-        emit([], {"arch_fingerprint": compiled.arch.fingerprint, "meta": compiled.meta, "code": listing}, True)
+        emit(
+            [],
+            {"arch_fingerprint": compiled.arch.fingerprint, "meta": compiled.meta, "code": listing},
+            True,
+        )
     else:
         print("\n".join(lines))
 
@@ -79,12 +100,27 @@ def check(
 ) -> None:
     """Prove a program: memory bounds, semaphores, deadlock and data races."""
     compiled = _compile(
-        False, model, topology=topology, arch=arch, kv_shards=kv_shards, softmax=softmax, split=split,
-        reduce=reduce, context=context, page=page,
-    )  # fmt: skip
+        False,
+        model,
+        topology=topology,
+        arch=arch,
+        kv_shards=kv_shards,
+        softmax=softmax,
+        split=split,
+        reduce=reduce,
+        context=context,
+        page=page,
+    )
     compiled.check("full")
-    counts = {f"{e} instructions": len(rows) for e, rows in zip(("memory", "compute", "network"), compiled.code[0].engines, strict=True)}
-    found: dict[str, Any] = {"tiles": compiled.tiles, **counts, "store beats a tile": compiled.store_beats_used}
+    counts = {
+        f"{e} instructions": len(rows)
+        for e, rows in zip(("memory", "compute", "network"), compiled.code[0].engines, strict=True)
+    }
+    found: dict[str, Any] = {
+        "tiles": compiled.tiles,
+        **counts,
+        "store beats a tile": compiled.store_beats_used,
+    }
     emit([facts("checked: no fault found", found)], {"ok": True, **found}, as_json)
 
 
@@ -107,9 +143,21 @@ def save(
 
     check_writable(path)
     compiled = _compile(
-        True, model, topology=topology, arch=arch, kv_shards=kv_shards, softmax=softmax, split=split,
-        reduce=reduce, context=context, page=page,
-    )  # fmt: skip
+        True,
+        model,
+        topology=topology,
+        arch=arch,
+        kv_shards=kv_shards,
+        softmax=softmax,
+        split=split,
+        reduce=reduce,
+        context=context,
+        page=page,
+    )
     compiled.save(path)
-    found = {"file": str(path), "bytes": path.stat().st_size, "arch_fingerprint": compiled.arch.fingerprint}
+    found = {
+        "file": str(path),
+        "bytes": path.stat().st_size,
+        "arch_fingerprint": compiled.arch.fingerprint,
+    }
     emit([facts("saved", found)], found, as_json)

@@ -13,7 +13,9 @@ app = new_app()
 
 @app.callback(invoke_without_command=True)
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A file of 'tokenpath decode --save'.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A file of 'tokenpath decode --save'.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Print a saved run again: its text, the ledger of each token, the bounds."""

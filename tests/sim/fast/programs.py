@@ -54,6 +54,7 @@ def program(arch: Arch, queues: Sequence[Queues], **changes: Any) -> Program:
 
 TINY = PRESETS["tiny"]
 SLOTS = 3  # semaphores an engine
+SCRATCH = 1500  # words that only the compute engine uses; constants, which only puts read, behind them
 
 
 class Writer:
@@ -62,8 +63,9 @@ class Writer:
     A STREAM longer than the space in the FIFO closes its memory engine until the operation on it is written.
     """
 
-    def __init__(self, arch: Arch, rng: random.Random) -> None:
-        self.arch, self.rng = arch, rng
+    def __init__(self, arch: Arch, rng: random.Random, *, values: bool = False) -> None:
+        self.arch, self.rng, self.values = arch, rng, values
+        self.stored: defaultdict[int, int] = defaultdict(int)
         self.queues: list[tuple[list[Instr], list[Instr], list[Instr]]] = [([], [], []) for _ in range(arch.tiles)]
         self.posted: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.open: list[list[tuple[int, int, int, bool]]] = [[] for _ in range(arch.tiles)]
@@ -119,24 +121,49 @@ class Writer:
         self.posted[tile, post] += bool(post)
         self.open[tile].append((beats, n, m, blocks))
 
+    def place(self, tile: int) -> Any:
+        """An address in the part of scratch that only the compute engine uses; room for 900 words behind it."""
+        return self.operand(tile, self.rng.randint(0, SCRATCH - 900))
+
     def consume(self, tile: int) -> None:
         """The operation on the oldest open STREAM."""
+        rng, place = self.rng, self.place
         _, n, m, _ = self.open[tile].pop(0)
-        op = self.rng.choice([Op.DOT, Op.SCORE, Op.AXPY, Op.LOAD])
-        named = {"q": self.rng.randint(1, self.arch.queries)} if op in (Op.SCORE, Op.AXPY) else {}
+        op = rng.choice([Op.DOT, Op.SCORE, Op.AXPY, Op.LOAD])
+        named: dict[str, Any] = {"dst": place(tile)}
+        if op in (Op.SCORE, Op.AXPY):
+            named |= {"q": rng.randint(1, self.arch.queries), "bux": rng.randint(0, 100), "y": 8}
+        if op in (Op.DOT, Op.SCORE):
+            named |= {"src": self.operand(tile, rng.randint(0, 8)), "y": 4}
+        if op == Op.AXPY:
+            named |= {"src": place(tile), "aux": place(tile)}
+        if op != Op.SCORE:
+            named["x"] = rng.randint(0, 16)
         if self.open[tile]:
             self.corners["streams ahead"] += 1
         self.write(tile, Engine.COMPUTE, op, n=self.operand(tile, n), m=m, **named)
 
     def vector(self, tile: int) -> None:
         rng = self.rng
-        op = rng.choice([Op.SYNC, Op.SUM, Op.RMS, Op.SILU, Op.QUANT, Op.ARGMAX, Op.ARGPAIR, Op.MERGE, Op.ROPE, Op.DIV])
+        ops = [Op.SYNC, Op.SUM, Op.MAX, Op.SILU, Op.QUANT, Op.ARGMAX, Op.ARGPAIR, Op.ROPE]
+        op = rng.choice(ops if self.values else [*ops, Op.RMS, Op.MERGE, Op.DIV])
         operands: dict[str, Any] = {}
         if op != Op.SYNC:
-            operands["n"] = self.operand(tile, rng.randint(0, 30))
+            operands = {"dst": self.place(tile), "src": self.place(tile)}
+        if op in (Op.SUM, Op.MAX):
+            operands |= {"aux": rng.randint(0, 40), "bux": self.place(tile)}
+        if op in (Op.SILU, Op.ARGMAX, Op.ROPE):
+            operands["aux"] = self.place(tile)
+        if op in (Op.SILU, Op.QUANT):
+            operands["x"] = rng.randint(4, 16)
+        if op == Op.QUANT:
+            operands["dst"] = 0
+        if op != Op.SYNC:
+            n = rng.randint(1 if op in (Op.ARGPAIR, Op.QUANT) else 0, 15) * 2
+            operands["n"] = self.operand(tile, n)
         if op not in (Op.SYNC, Op.SILU, Op.ARGMAX, Op.ARGPAIR):
-            operands["m"] = rng.randint(1, 3)
-        if op in (Op.SUM, Op.RMS, Op.MERGE, Op.DIV):
+            operands["m"] = rng.randint(1, self.arch.queries)
+        if op in (Op.SUM, Op.MAX, Op.RMS, Op.MERGE, Op.DIV):
             operands["q"] = rng.randint(0, 1)
         self.write(tile, Engine.COMPUTE, op, **operands)
 
@@ -144,17 +171,26 @@ class Writer:
         """One PUT with a descriptor for each target."""
         rng, arch, rows = self.rng, self.arch, self.descriptors[tile]
         aux = len(rows)
-        rows += [[to, rng.randint(0, 50), words, rng.randint(0, 50)] for to in targets]
+        op = rng.choice(list(PutOp))
+        rows += [[to, rng.randint(0, 50), words, self.inbox(to, op, words)] for to in targets]
         semaphore = rng.choice([0, *range(1, 3 * SLOTS + 1)])
         self.corners["put over packets"] += words > arch.max_packet_words
         self.corners["put to itself"] += tile in targets
         self.corners["empty put"] += words == 0
         self.write(
-            tile, Engine.NETWORK, Op.PUT, src=0, dst=arch.scratch_words, aux=self.operand(tile, aux),
-            m=len(targets), x=rng.choice([int(p) for p in PutOp]), y=semaphore,
+            tile, Engine.NETWORK, Op.PUT, src=self.operand(tile, SCRATCH), dst=self.operand(tile, arch.scratch_words),
+            aux=self.operand(tile, aux), m=self.operand(tile, len(targets)), x=int(op), y=semaphore,
         )  # fmt: skip
         for to in targets:
             self.posted[to, semaphore] += bool(semaphore)
+
+    def inbox(self, to: int, op: PutOp, words: int) -> int:
+        """Where a put may write at a receiver: sums and maxima anywhere in their part, stores where nobody else does."""
+        if op != PutOp.STORE:
+            return self.rng.randint(0, 50) + (0 if op == PutOp.ADD else 200)
+        at = 400 + self.stored[to] % 1500
+        self.stored[to] += words
+        return at
 
     def event(self) -> None:
         """One more piece of program on some tile."""
@@ -194,9 +230,38 @@ class Writer:
         return program(self.arch, self.queues, descriptors=table, registers=self.registers, **changes)
 
 
-def random_program(arch: Arch, rng: random.Random, events: int) -> tuple[Program, dict[str, int]]:
-    """A program of so many pieces, and the corners that it has."""
-    writer = Writer(arch, rng)
+def images(arch: Arch, rng: random.Random) -> dict[str, Any]:
+    """Random memories to start with."""
+    draw = np.random.default_rng(rng.randrange(1 << 32))
+    tiles, beats = arch.tiles, arch.store_beats
+    words = draw.integers(-(1 << 20), 1 << 20, (tiles, arch.scratch_words), dtype=np.int32)
+    elements = draw.integers(-128, 128, (tiles, beats, arch.lanes), dtype=np.int8)
+    exponents = draw.integers(100, 140, (tiles, beats, arch.blocks_per_beat), dtype=np.int16)
+    return {
+        "vector_tile": memoryview(words), "elements": memoryview(elements), "scales": memoryview(exponents << 3),
+    }  # fmt: skip
+
+
+def random_program(
+    arch: Arch, rng: random.Random, events: int, *, values: bool = False
+) -> tuple[Program, dict[str, int]]:
+    """A program of so many pieces, and the corners that it has. With ``values`` its memories are random, too."""
+    writer = Writer(arch, rng, values=values)
     for _ in range(events):
         writer.event()
-    return writer.program(), writer.corners
+    return writer.program(**images(arch, rng) if values else {}), writer.corners
+
+
+def instruction_times(machine: Any) -> dict[tuple[int, int, int], tuple[int, int]]:
+    """(issue, end) of each (tile, engine, instruction) of a FastMachine's last step, from its records."""
+    from tokenpath.sim.fast import state
+
+    records = machine.engines.records.reshape(-1, state.R_WIDTH)
+    times = {}
+    for tile in range(machine.program.tiles):
+        at = int(machine.engines.record0[tile])
+        for engine in Engine:
+            for index in range(len(machine.program.instructions(tile, engine))):
+                times[tile, int(engine), index] = tuple(records[at, [state.R_ISSUED, state.R_END]].tolist())
+                at += 1
+    return times

@@ -1,0 +1,79 @@
+"""Programs by hand, for the tests of what reads programs."""
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from tokenpath.hw.arch.isa import REGISTERS, Instr
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.program import Code, Program, Rows
+
+Queues = tuple[Sequence[Instr], Sequence[Instr], Sequence[Instr]]
+
+
+def hand_made(
+    arch: Arch,
+    codes: Sequence[Queues],
+    *,
+    descriptors: Sequence[Sequence[tuple[int, int, int, int]]] = (),
+    registers: dict[tuple[int, int], int] | None = None,
+    **changes: Any,
+) -> Program:
+    """A program without weights: a queue for each engine (memory, compute, network) of each class.
+
+    One class is for all tiles, several are one a tile. ``descriptors`` are (tile, source, words,
+    target) for each tile; ``registers`` values by (tile, register).
+    """
+    tiles = arch.tiles
+    most = max(1, *(len(run) for run in descriptors), 1)
+    table = array("i")
+    for tile in range(tiles):
+        run = list(descriptors[tile]) if tile < len(descriptors) else []
+        for row in run + [(tile, 0, 0, 0)] * (most - len(run)):
+            table.extend(row)
+    words = array("i", bytes(4 * tiles * REGISTERS))
+    for (tile, register), value in (registers or {}).items():
+        words[tile * REGISTERS + register] = value
+    values: dict[str, Any] = {
+        "tile_code": tuple(range(tiles)) if len(codes) > 1 else (0,) * tiles,
+        "store_beats_used": arch.store_beats,
+        "rules": (),
+        "shards_of": (0,) * tiles,
+        "shards": 1,
+        "page": 1,
+        "context": 1,
+        "vocab": 1,
+        "logits_at": 0,
+        "logit_words": (0,) * tiles,
+        "logit_first": (0,) * tiles,
+        "result_tile": 0,
+        "result_at": 0,
+        **changes,
+    }
+    return Program(
+        arch=arch,
+        code=tuple(_code(queues) for queues in codes),
+        registers=memoryview(words).cast("B").cast("i", (tiles, REGISTERS)),
+        descriptors=memoryview(table).cast("B").cast("i", (tiles, most, 4)),
+        vector_shared=memoryview(array("i")),
+        vector_tile=memoryview(bytes(4 * tiles)).cast("i", (tiles, 1)),
+        elements=None,
+        scales=None,
+        **values,
+    )
+
+
+def _code(queues: Queues) -> Code:
+    rows: Any = tuple(tuple(i.columns() for i in queue) for queue in queues)
+    labels: Any = tuple(tuple("stage" for _ in queue) for queue in queues)
+    return Code(engines=rows, labels=labels)
+
+
+@pytest.fixture(name="hand_made", scope="session")
+def _hand_made() -> Callable[..., Program]:
+    return hand_made
+
+
+__all__ = ["Rows", "hand_made"]
