@@ -1,12 +1,15 @@
-"""The functions of hw/arch, compiled: one source for the integers of the golden model and of the fast simulator.
+"""The functions of hw/arch, compiled: one source for golden model and fast simulator.
 
-``jit.shift_round`` is :func:`tokenpath.hw.arch.numeric.shift_round` for numba kernels, ``array.shift_round`` the same over int64
-arrays that broadcast. Nothing is written twice; the tests compare the compiled functions with the plain ones.
+``jit.shift_round`` is :func:`tokenpath.hw.arch.numeric.shift_round` for numba kernels,
+``array.shift_round`` the same over int64 arrays that broadcast. Nothing is written twice; the tests
+compare the compiled functions with the plain ones.
 
-Machine code is kept on disk, next to the sources or where NUMBA_CACHE_DIR says. numba alone would use it as long as the file of a
-function is the same, although what it calls or a constant that it reads has changed elsewhere; see :func:`stamp`.
+Machine code is kept on disk, next to the sources or where NUMBA_CACHE_DIR says. numba alone would
+use it as long as the file of a function is the same, although what it calls or a constant that it
+reads has changed elsewhere; see :func:`stamp`.
 """
 
+import contextlib
 import hashlib
 import re
 import sys
@@ -38,19 +41,20 @@ def _plain(value: Any) -> Any:
 
 
 def _frozen(function: FunctionType) -> Iterator[Any]:
-    """The values that compiling a function freezes: globals, what it reads from modules, closure, defaults."""
+    """What compiling a function freezes: globals, attributes of modules, closure, defaults."""
     for cell in function.__closure__ or ():
         yield _plain(cell.cell_contents)
     yield function.__defaults__
     for code in _codes(function.__code__):
-        found = [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+        scope = function.__globals__
+        found = [scope[name] for name in code.co_names if name in scope]
         for module in [value for value in found if isinstance(value, ModuleType)]:
             found += [getattr(module, name) for name in code.co_names if hasattr(module, name)]
         yield from map(_plain, found)
 
 
 def stamp(function: Callable[..., Any]) -> str:
-    """Hash over a function's code and all that its machine code contains: constants, tables, the functions that it calls."""
+    """Hash over all that a function's machine code contains, the functions it calls included."""
     digest, seen, todo = hashlib.sha256(), set(), [function]
     while todo:
         current = cast(FunctionType, todo.pop())
@@ -82,46 +86,53 @@ class _Cache(FunctionCache):
         del self._cache_file
 
     @cached_property
-    def _cache_file(self) -> IndexDataCacheFile:
+    def _cache_file(self) -> IndexDataCacheFile:  # type: ignore[override]
         """Made on first use, when the module of the function is complete."""
         name = f"{self._py_func.__module__}.{self._py_func.__qualname__}"
         base = f"{name}-py{sys.version_info[0]}{sys.version_info[1]}"
-        return IndexDataCacheFile(self._cache_path, base, stamp(self._py_func))
+        mark = stamp(self._py_func)
+        return IndexDataCacheFile(self._cache_path, base, mark)  # type: ignore[no-untyped-call]
 
 
 def _njit(function: Callable[..., Any], inline: str) -> Any:
-    compiled: Any = njit(error_model="numpy", no_cfunc_wrapper=True, inline=inline)(function)
-    try:
+    options: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "inline": inline}
+    compiled: Any = njit(**options)(function)
+    if compiled is function:  # NUMBA_DISABLE_JIT: plain Python, for debuggers
+        return function
+    with contextlib.suppress(RuntimeError):  # nowhere to write: compile in each process
         compiled._cache = _Cache(cast(FunctionType, function))
-    except RuntimeError:  # neither the sources nor the home folder are writable: compile in each process
-        pass
     template = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
     return compiled
 
 
 def kernel(function: Function) -> Function:
-    """``function`` compiled on its first call with given types, or loaded from disk; divisors must not be 0.
+    """``function``, compiled on its first call with given types, or loaded from disk.
 
-    Integer literals are arguments like any other integers, while numba would compile ``f(x, 1)`` and ``f(x, 2)`` apart.
+    Divisors must not be 0. Integer literals are arguments like any other integers, while numba
+    would compile ``f(x, 1)`` and ``f(x, 2)`` apart.
     """
     return cast(Function, _njit(function, "never"))
 
 
 def part(function: Function) -> Function:
-    """A kernel that becomes a part of each kernel that calls it, for functions that are called in one place.
+    """A kernel that becomes a part of each kernel that calls it, for what is called in one place.
 
-    LLVM optimises the machine code of a kernel again in every kernel around it; that of a part, just once.
+    LLVM optimises a kernel again in every kernel around it, but a part only once.
     """
     return cast(Function, _njit(function, "always"))
 
 
 def _compile(module: ModuleType) -> ModuleType:
-    """The public functions of a module, compiled; they call each other, and read tables of integers as arrays."""
-    scope = {k: np.array(v, np.int64) if isinstance(v, tuple) else v for k, v in vars(module).items()}
+    """The public functions of a module, compiled: they call each other, and tables are arrays."""
+    scope = {
+        name: np.array(value, np.int64) if isinstance(value, tuple) else value
+        for name, value in vars(module).items()
+    }
     compiled = ModuleType(f"{module.__name__}.compiled")
     for name, value in vars(module).items():
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__ and not name.startswith("_"):
+        own = isinstance(value, FunctionType) and value.__module__ == module.__name__
+        if own and not name.startswith("_"):
             scope[name] = kernel(FunctionType(value.__code__, scope, name, value.__defaults__))
             setattr(compiled, name, scope[name])
     return compiled
@@ -131,16 +142,18 @@ def _over_arrays(function: Any) -> Callable[..., NDArray[np.int64]]:
     """A compiled function of integers as one of int64 arrays, which broadcast."""
     plain = function.py_func
     names = plain.__code__.co_varnames[: plain.__code__.co_argcount]
-    call = ", ".join(f"{name}[i]" for name in names)
-    text = f"def {plain.__name__}_array({', '.join(names)}, out):\n for i in range(out.size): out[i] = function({call})"
+    name, call = f"{plain.__name__}_array", ", ".join(f"{name}[i]" for name in names)
+    head = f"def {name}({', '.join(names)}, out):"
+    text = f"{head}\n for i in range(out.size): out[i] = function({call})"
     scope: dict[str, Any] = {"__name__": plain.__module__, "function": function}
-    exec(compile(text, plain.__code__.co_filename, "exec"), scope)  # the names of the arguments are the only input
-    loop = kernel(scope[f"{plain.__name__}_array"])
+    exec(compile(text, plain.__code__.co_filename, "exec"), scope)  # only names of arguments vary
+    loop = kernel(scope[name])
 
     def over_arrays(*arguments: ArrayLike) -> NDArray[np.int64]:
         shape = np.broadcast_shapes(*(np.shape(a) for a in arguments))
         out = np.empty(shape, np.int64)
-        loop(*(np.array(np.broadcast_to(a, shape), np.int64).reshape(-1) for a in arguments), out.reshape(-1))
+        wide = (np.array(np.broadcast_to(a, shape), np.int64) for a in arguments)
+        loop(*(a.reshape(-1) for a in wide), out.reshape(-1))
         return out
 
     return over_arrays

@@ -65,7 +65,7 @@ class VectorUnit:
     def dot(self, i: dict[str, int]) -> None:
         """One number a row into vector memory."""
         result = self._dots(i, 0, self._rows(i), i["x"], self.arch.numeric.weight)
-        self.tile.vector[i["dst"] : i["dst"] + i["n"]] = numeric.wrap(result)
+        self._wrap(i["dst"], result)
 
     def score(self, i: dict[str, int]) -> None:
         """Scores of q queries into score memory; the maximum of the rounded-up scores into vector
@@ -119,6 +119,12 @@ class VectorUnit:
         )
         self.tile.vector[at : at + len(words)] = words
 
+    def _wrap(self, at: int, sums: Words) -> None:
+        """Write sums modulo 2**32, counting those that a word doesn't hold."""
+        wrapped = numeric.wrap(sums)
+        self.overflows += int(np.count_nonzero(wrapped != sums))
+        self.tile.vector[at : at + len(sums)] = wrapped
+
     def _slots(self, i: dict[str, int]) -> Words:
         """The words to combine: m slots of n words, and the initial words when q is set."""
         slots = [self._read(i["src"] + s * i["aux"], i["n"]) for s in range(i["m"])]
@@ -126,10 +132,7 @@ class VectorUnit:
 
     def sum(self, i: dict[str, int]) -> None:
         """Sum of slots, modulo 2**32."""
-        total = self._slots(i).sum(axis=0)
-        wrapped = numeric.wrap(total)
-        self.overflows += int(np.count_nonzero(wrapped != total))
-        self.tile.vector[i["dst"] : i["dst"] + i["n"]] = wrapped
+        self._wrap(i["dst"], self._slots(i).sum(axis=0))
 
     def max(self, i: dict[str, int]) -> None:
         """Maximum of slots."""

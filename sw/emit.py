@@ -13,6 +13,7 @@ from tokenpath.hw.arch.program import StepRule
 
 Operand = int | Reg
 Descriptor = tuple[int, int, int, int]
+Rows = tuple[tuple[Descriptor, ...], ...]
 
 
 class Emitter:
@@ -36,6 +37,7 @@ class Emitter:
         self.tables: list[list[Descriptor]] = [[] for _ in range(self.tiles)]
         self._registers: dict[tuple[int, ...] | StepRule, int] = {}
         self._semaphores: dict[str, int] = {}
+        self._runs: dict[int, tuple[Rows, int, Operand, Operand]] = {}
         self._waits: tuple[list[tuple[int, Operand]], ...] = ([], [], [])
         self._scratch, self._inbox = 0, arch.scratch_words
         self._label = ""
@@ -109,19 +111,31 @@ class Emitter:
         self.columns.append(column)
         return len(self.columns) - 1
 
-    def descriptors(self, rows: Sequence[Sequence[Descriptor]]) -> int:
-        """Index of the first of a run of put descriptors, ``rows[tile]``; shorter runs are filled
-        up."""
-        first = len(self.tables[0])
-        most = max(len(row) for row in rows)
-        for tile, (table, row) in enumerate(zip(self.tables, rows, strict=True)):
-            table.extend([*row, *[(tile, 0, 0, 0)] * (most - len(row))])
-        if first + most > self.arch.descriptors:
-            raise InputError(
-                f"the program needs more than {self.arch.descriptors} put descriptors a tile; "
-                "give an architecture with more descriptors"
-            )
-        return first
+    def descriptors(self, rows: Rows) -> int:
+        """Index of the first of a run of put descriptors, ``rows[tile]``, shorter runs filled up.
+
+        Asked again for the same rows it gives the same index.
+        """
+        return self._run(rows)[1]
+
+    def _run(self, rows: Rows) -> tuple[Rows, int, Operand, Operand]:
+        """(rows, index, puts of each tile, arrivals at each tile); the rows are kept, and so their
+        id."""
+        if id(rows) not in self._runs:
+            counts = [len(row) for row in rows]
+            first, most = len(self.tables[0]), max(counts)
+            if first + most > self.arch.descriptors:
+                raise InputError(
+                    f"the program needs more than {self.arch.descriptors} put descriptors a tile; "
+                    "give an architecture with more descriptors"
+                )
+            arrivals = [0] * self.tiles
+            for tile, (table, row) in enumerate(zip(self.tables, rows, strict=True)):
+                table.extend([*row, *[(tile, 0, 0, 0)] * (most - len(row))])
+                for to, *_ in row:
+                    arrivals[to] += 1
+            self._runs[id(rows)] = (rows, first, self.per_tile(counts), self.per_tile(arrivals))
+        return self._runs[id(rows)]
 
     # --- code ---
 
@@ -175,19 +189,9 @@ class Emitter:
         else:
             self.code[engine][-1] = replace(last, post=semaphore)
 
-    def put(
-        self, rows: Sequence[Sequence[Descriptor]], *, src: Operand, dst: int, semaphore: int
-    ) -> None:
-        """Put by descriptors; tiles with shorter runs send fewer."""
-        counts = self.per_tile([len(row) for row in rows])
-        if counts == 0:
-            return
-        self.emit(
-            Engine.NETWORK,
-            Op.PUT,
-            src=src,
-            dst=dst,
-            aux=self.descriptors(rows),
-            m=counts,
-            y=semaphore,
-        )
+    def put(self, rows: Rows, *, src: Operand, dst: int, semaphore: int) -> Operand:
+        """Put by descriptors; tiles with shorter runs send fewer. Returns each tile's arrivals."""
+        _, first, counts, arrivals = self._run(rows)
+        if counts != 0:
+            self.emit(Engine.NETWORK, Op.PUT, src=src, dst=dst, aux=first, m=counts, y=semaphore)
+        return arrivals

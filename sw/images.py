@@ -77,11 +77,12 @@ class Store:
         mapping, arch = self.mapping, self.arch
         rows = 2 * kv_beats * mapping.group_kv_heads * mapping.shape.layers
         need, have = self.used * arch.beat_bits // 8, arch.store_bytes
-        if self.used - rows > arch.store_beats:
+        left = (arch.store_beats - self.used + rows) * mapping.rows_capacity // max(rows, 1)
+        pages, more = divmod(left, mapping.page)  # of the first shard, which is the fullest
+        fits = pages * mapping.page * mapping.attention.members + more
+        if fits < 1:
             remedy = "give more tiles or an architecture with a larger store_beats"
         else:
-            left = (arch.store_beats - self.used + rows) * mapping.rows_capacity // max(rows, 1)
-            fits = max(0, left * mapping.attention.members)
             remedy = (
                 f"of it the KV shard takes {rows * arch.beat_bits // 8}: give "
                 f"--context {fits} or less, more --kv-shards or more tiles"

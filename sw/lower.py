@@ -36,10 +36,10 @@ class Step:
         self.places: dict[str, int] = {}
         self._check_sizes()
         self._constants()
+        self.attention = Attention(self)  # its biases are constants, too
         width = self.shape.d_model
         self.x, self.xn = self.emitter.scratch(width), self.emitter.scratch(width)
         self.gain, self.gain_rows = self.emitter.scratch(width), self.emitter.scratch(2 * width)
-        self.attention = Attention(self)
 
     def _check_sizes(self) -> None:
         arch, shape, mapping = self.arch, self.shape, self.mapping
@@ -228,13 +228,13 @@ class Step:
             emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
             along, down = emitter.inbox(width), emitter.inbox(width)
             row_sem, column_sem = emitter.semaphore("embed.row"), emitter.semaphore("embed.column")
-            line = [
-                [
-                    (t // columns * columns + (t % columns + a) % columns, 0, width, 0)
-                    for a in range(1, columns + 1)
-                ]
+            line = tuple(
+                tuple(
+                    (t // columns * columns + (t % columns + away) % columns, 0, width, 0)
+                    for away in range(1, columns + 1)
+                )
                 for t in tiles
-            ]
+            )
             emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
             emitter.emit(
                 Engine.NETWORK,
@@ -245,10 +245,12 @@ class Step:
                 y=row_sem,
                 m=emitter.step_rule("token_owner", scale=columns, span=per_tile),
             )
-            column = [
-                [((t + a * columns) % self.arch.tiles, 0, width, 0) for a in range(1, rows + 1)]
+            column = tuple(
+                tuple(
+                    ((t + away * columns) % len(tiles), 0, width, 0) for away in range(1, rows + 1)
+                )
                 for t in tiles
-            ]
+            )
             emitter.wait(
                 Engine.NETWORK,
                 row_sem,
@@ -357,8 +359,8 @@ class Step:
         emitter.hand_over(Engine.COMPUTE, Emitter.TO_NETWORK)
         emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
         pairs, arrived = emitter.inbox(2 * len(tiles)), emitter.semaphore("best")
-        emitter.put([[(0, 0, 2, 2 * t)] for t in tiles], src=pair, dst=pairs, semaphore=arrived)
-        count = emitter.per_tile([len(tiles) if t == 0 else 0 for t in tiles])
+        to_first = tuple(((0, 0, 2, 2 * t),) for t in tiles)
+        count = emitter.put(to_first, src=pair, dst=pairs, semaphore=arrived)
         emitter.wait(Engine.COMPUTE, arrived, count)
         emitter.compute(Op.ARGPAIR, dst=self.best, src=pairs, n=count)
 

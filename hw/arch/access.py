@@ -65,6 +65,11 @@ class Access(NamedTuple):
             yield self.first + turn * self.stride, self.first + turn * self.stride + self.size
 
 
+def span(first: int, end: int) -> str:
+    """Addresses first..end - 1 as messages write them."""
+    return f"{first}..{end - 1}" if end - first != 1 else str(first)
+
+
 Values = Mapping[str, int]
 """Operands of one instruction by name, registers added; ``q``, ``x`` and ``y`` too."""
 

@@ -128,7 +128,7 @@ OPERANDS: dict[Op, dict[str, str]] = {
         "n": "rows",
         "m": "elements a row",
         "x": "fraction bits of the result",
-        "y": "headroom: log2 of the number of blocks that a whole sum may have",
+        "y": "headroom: summands are clamped to 2**(31 - y); a sum that wraps is counted",
     },
     Op.SCORE: {
         "dst": "running maxima, q words",

@@ -245,8 +245,9 @@ class Arch:
 
     @property
     def fingerprint(self) -> str:
-        """16 hex digits over every parameter; stamped on programs and runs."""
+        """16 hex digits over every parameter but the name; stamped on programs and runs."""
         values = {k: v for k, v in self.as_dict().items() if k != "name"}
+        values["tiers"] = [asdict(dim.tier) for dim in self.topology.dims]
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tokenpath.hw.arch.access import UNIT, Memory, accesses
+from tokenpath.hw.arch.access import UNIT, Memory, accesses, span
 from tokenpath.hw.arch.control import Control, Node, Post
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.happens import Order
@@ -104,6 +104,8 @@ class Races:
         """Cells of each tile's vector memory, append buffer and store."""
         tiles = range(self.program.tiles)
         points: list[list[set[int]]] = [[set() for _ in tiles] for _ in range(3)]
+        for one in points[0]:
+            one |= {self.scratch, self.program.arch.vector_words}
         inbox: list[set[tuple[int, int]]] = [set() for _ in tiles]
         for queue in self.control.nodes:
             for node in queue:
@@ -180,15 +182,18 @@ class Races:
             self._check_filled(tile, touch)
 
     def _check_filled(self, tile: int, touch: Touch) -> None:
-        """Words that arrive too late, or among others that arrived, weren't meant to be missing."""
+        """Words of the inbox that are read must have arrived before.
+
+        A tile without KV may be idle and take part with words that nobody sends or uses.
+        """
         space = self.vector[tile]
         cells = [(index, space.cells[index]) for index in space.over(touch.first, touch.end)]
-        some = any(cell.writers for _, cell in cells)
+        needed = self.program.shards_of[tile] >= 0 or any(cell.writers for _, cell in cells)
         for index, cell in cells:
-            if not cell.writers and (some or cell.is_written_later):
+            if not cell.writers and (needed or cell.is_written_later):
                 first = max(touch.first, space.points[index])
-                last = min(touch.end, space.points[index + 1]) - 1
-                text = f"reads words {first}..{last} before any put of the step has written them"
+                words = span(first, min(touch.end, space.points[index + 1]))
+                text = f"reads words {words}, which no put of the step has written before"
                 raise InputError(f"{self.control.where(touch.node)}: {text} ({self.control.at})")
 
     # --- conflicts ---
@@ -226,12 +231,12 @@ class Races:
         subject, other = (old, new) if new.arrival and not old.arrival else (new, old)
         first, end = max(old.first, new.first), min(old.end, new.end)
         does, may = subject.kind.value[0], other.kind.value[1]
-        words = f"{UNIT[memory]} {first}..{end - 1}"
-        name = self._name(subject).removeprefix(f"tile {tile} ")
+        words = f"{UNIT[memory]} {span(first, end)}"
         return (
-            f"tile {tile}: {name} {does} {words} while {self._name(other)} may {may} them "
-            f"({self.control.at})"
+            f"tile {tile}: {self._name(subject)} {does} {words} while {self._name(other)} "
+            f"may {may} them ({self.control.at})"
         )
 
     def _name(self, touch: Touch) -> str:
-        return ("the put of " if touch.arrival else "") + self.control.where(touch.node)
+        where = self.control.where(touch.node)
+        return f"the put of {where}" if touch.arrival else where.split(" ", 2)[2]

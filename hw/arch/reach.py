@@ -110,10 +110,11 @@ class Registers:
         return sorted(t for t in ends if 0 <= t < vocab)
 
     def _positions(self, rules: list[StepRule], shard: int) -> list[int]:
-        """The ends of the pieces of the position rules, or all positions if they aren't more."""
+        """The ends of the pieces of the position rules, or all positions if turns don't match."""
         context, ends = self.program.context, {0}
         moving = [rule for rule in rules if rule.kind not in TOKEN_RULES]
-        if moving and context <= 64:
+        turns = {rule.span if rule.kind in SPLIT_RULES else 0 for rule in moving}
+        if len(turns) > 1 or (turns and context <= 64):
             return list(range(context))
         spans = {rule.span for rule in moving if rule.kind in KV_RULES}
         for rule in moving:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterator
 from functools import partial
 from itertools import zip_longest
 
-from tokenpath.hw.arch.access import UNIT, Access, Memory, accesses, fault, operand_names
+from tokenpath.hw.arch.access import UNIT, Access, Memory, accesses, fault, operand_names, span
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import (
     COLUMN,
@@ -156,7 +156,7 @@ class _Class:
         if access.memory == Memory.QUERIES:
             return f"uses {access.size} queries; there are {size}"
         verb, unit = "writes" if access.writes else "reads", UNIT[access.memory]
-        return f"{verb} {unit} {access.low}..{access.end - 1}; {what} 0..{size - 1}"
+        return f"{verb} {unit} {span(access.low, access.end)}; {what} 0..{size - 1}"
 
     def _put(self, index: int, row: Row) -> None:
         """Every descriptor that a PUT may use, on every tile."""
@@ -172,7 +172,7 @@ class _Class:
         first, count = i["aux"], i["m"]
         if not 0 <= first <= first + count <= self.descriptors:
             last = self.descriptors - 1
-            return f"uses descriptors {first}..{first + count - 1}; there are 0..{last}"
+            return f"uses descriptors {span(first, first + count)}; there are 0..{last}"
         base = 4 * (tile * self.descriptors + first)
         run = self.table[base : base + 4 * count].tolist()
         scratch, size = self.arch.scratch_words, self.arch.vector_words
@@ -185,11 +185,12 @@ class _Class:
             if words < 0:
                 return f"{which} has {words} words; give 0 or more"
             if words and not 0 <= source <= source + words <= size:
-                span = f"{source}..{source + words - 1}"
-                return f"{which} reads words {span}; there are 0..{size - 1}"
+                return (
+                    f"{which} reads words {span(source, source + words)}; there are 0..{size - 1}"
+                )
             if words and not scratch <= target <= target + words <= size:
-                span = f"{target}..{target + words - 1}"
-                return f"{which} writes words {span}; the inbox has {scratch}..{size - 1}"
+                where = f"words {span(target, target + words)}"
+                return f"{which} writes {where}; the inbox has {scratch}..{size - 1}"
         return ""
 
     # --- streams ---

@@ -167,7 +167,7 @@ def compute(s, e, tile, row, t):
     n, m, q = operand(s, tile, row + N), operand(s, tile, row + M), s.code[row + Q]
     if op != DOT and op != SCORE and op != AXPY and op != LOAD:
         if k[LOGGING]:
-            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, row, row)
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, np.int64(0), np.int64(0))
         end_at(s, e, t + 1 + vector_cycles(op, n, m, q, k[VLANES], k[BLOCK]))
         return
     beats = n * row_beats(m, k[LANES])
@@ -176,7 +176,7 @@ def compute(s, e, tile, row, t):
     if beats == 0:
         s.engines[e * E_WIDTH + FIRST] = start
         if k[LOGGING]:
-            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, row, row)
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, np.int64(0), np.int64(0))
         end_at(s, e, start + epilogue)
         return
     i = tile * S_WIDTH
@@ -227,7 +227,7 @@ def append(s, e, tile, row, n, t):
             s.g[STATUS] = OVERWRITTEN
             s.g[ERROR_ENGINE] = e
     if s.constants[LOGGING]:
-        note(s, 4 * tile + L_APPEND, row // CODE_WIDTH, row, row)
+        note(s, 4 * tile + L_APPEND, row // CODE_WIDTH, np.int64(0), np.int64(0))
     end_at(s, e, t + 1 + n)
 
 
@@ -331,5 +331,5 @@ def take(s, tile, e):
     streams[i + C_PENDING] = 0
     streams[i + TAKEN_STREAMS] += 1
     if k[LOGGING]:
-        note(s, 4 * tile + L_COMPUTE, engines[j + PC], pairs[at + P_SRC], e)
+        note(s, 4 * tile + L_COMPUTE, engines[j + PC], pairs[at + P_SRC], np.int64(0))
     end_at(s, e, first + streams[i + C_INTERVAL] * (streams[i + C_BEATS] - 1) + streams[i + C_EPILOGUE] + 1)

@@ -1,17 +1,22 @@
-"""Loads, stores and two loops over 32 elements that are LLVM instructions instead of numba's indexing.
+"""Loads, stores and two loops over 32 elements as LLVM instructions, in place of numba's indexing.
 
-All take an array and a place in its flat, C-contiguous buffer, whatever its shape, and check nothing. Integers come out and go in
-as int64. The loops are vectors of 32, which LLVM splits into whatever the machine has (``vpmaddwd`` with AVX2): 2 ns for
-a product sum and 3 ns for a scaled addition, where its own vectoriser reaches 4 and 18 ns.
+All take an array and a place in its flat, C-contiguous buffer, whatever its shape, and check
+nothing. Integers come out and go in as int64. The loops are vectors of 32, which LLVM splits into
+whatever the machine has (``vpmaddwd`` with AVX2): 2 ns for a product sum and 3 ns for a scaled
+addition, where its own vectoriser reaches 4 and 18 ns.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from numba import types
-from numba.core.cgutils import ir  # the llvmlite that numba builds with
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 WIDTH = 32
+
+ir: Any = vars(cgutils)["ir"]  # the llvmlite that numba builds with
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _WORDS = ir.VectorType(_I32, WIDTH)
@@ -38,8 +43,7 @@ def _splat(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(_WORDS, [0] * WIDTH))
 
 
-@intrinsic
-def peek(typing: Any, array: Any, at: Any) -> Any:
+def _peek(typing: Any, array: Any, at: Any) -> Any:
     """The integer at place ``at``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -48,36 +52,37 @@ def peek(typing: Any, array: Any, at: Any) -> Any:
     return types.int64(array, types.int64), generate
 
 
-@intrinsic
-def poke(typing: Any, array: Any, at: Any, value: Any) -> Any:
+def _poke(typing: Any, array: Any, at: Any, value: Any) -> Any:
     """Write an integer at place ``at``, modulo the width of the array's elements."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind, (target, place, wide) = signature.args[0], arguments
-        narrow = wide if kind.dtype.bitwidth == 64 else builder.trunc(wide, ir.IntType(kind.dtype.bitwidth))
-        builder.store(narrow, _address(context, builder, kind, target, place))
+        kind, (target, place, value) = signature.args[0], arguments
+        if kind.dtype.bitwidth < 64:
+            value = builder.trunc(value, ir.IntType(kind.dtype.bitwidth))
+        builder.store(value, _address(context, builder, kind, target, place))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, types.int64), generate
 
 
-@intrinsic
-def product_sum(typing: Any, left: Any, left_at: Any, right: Any, right_at: Any) -> Any:
+def _product_sum(typing: Any, left: Any, left_at: Any, right: Any, right_at: Any) -> Any:
     """Sum of the products of 32 elements of two arrays, modulo 2**32."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         a = _load(context, builder, signature.args[0], arguments[0], arguments[1], WIDTH)
         b = _load(context, builder, signature.args[2], arguments[2], arguments[3], WIDTH)
         name, module = f"llvm.vector.reduce.add.v{WIDTH}i32", builder.module
-        reduce = module.globals.get(name) or ir.Function(module, ir.FunctionType(_I32, [_WORDS]), name)
+        kind = ir.FunctionType(_I32, [_WORDS])
+        reduce = module.globals.get(name) or ir.Function(module, kind, name)
         return builder.sext(builder.call(reduce, [builder.mul(a, b)]), _I64)
 
     return types.int64(left, types.int64, right, types.int64), generate
 
 
-@intrinsic
-def add_scaled(typing: Any, sums: Any, at: Any, elements: Any, first: Any, factor: Any, shift: Any) -> Any:
-    """Add ``element * factor / 2**(shift + 1)``, rounded half up, of 32 elements to the int32 ``sums``.
+def _add_scaled(
+    typing: Any, sums: Any, at: Any, elements: Any, first: Any, factor: Any, shift: Any
+) -> Any:
+    """Add ``element * factor / 2**(shift + 1)``, rounded half up, to 32 int32 sums.
 
     0 <= shift < 32; the products must be below 2**31 - 1.
     """
@@ -96,3 +101,11 @@ def add_scaled(typing: Any, sums: Any, at: Any, elements: Any, first: Any, facto
 
     arguments = (sums, types.int64, elements, types.int64, types.int64, types.int64)
     return types.void(*arguments), generate
+
+
+_Array = NDArray[Any]
+
+peek: Callable[[_Array, int], int] = cast(Any, intrinsic(_peek))
+poke: Callable[[_Array, int, int], None] = cast(Any, intrinsic(_poke))
+product_sum: Callable[[_Array, int, _Array, int], int] = cast(Any, intrinsic(_product_sum))
+add_scaled: Callable[[_Array, int, _Array, int, int, int], None] = cast(Any, intrinsic(_add_scaled))

@@ -21,14 +21,15 @@ import numpy as np
 
 from tokenpath.hw.arch.isa import COLUMN, Op
 from tokenpath.hw.arch.timing import SINK_CYCLES
+from tokenpath.sim.compiled import kernel
 
 from . import state as s
 from .engine import APPEND, AXPY, DOT, LOAD, M, OP, PUT, Q, SCORE, STREAM, operand, stream_epilogue, stream_prologue
-from .jit import inner, kernel
+from .jit import inner
 from .network import next_channel
 from .state import (
     CODE0, CODE_WIDTH, END_FLITS, END_INJECT, END_RECORD, END_TIME, END_TO, E_WIDTH, I64, Q_CYCLES,
-    Q_DOWN, Q_NODE, Q_OUT_LATENCY, Q_WIDTH, R_CAUSE, R_END, R_FLITS, R_INJECT, R_ISSUED, R_VIA,
+    Q_DOWN, Q_LATENCY, Q_NODE, Q_WIDTH, R_CAUSE, R_END, R_FLITS, R_INJECT, R_ISSUED, R_VIA,
     R_VIA_AT, R_WIDTH, VCS, VLANES,
 )  # fmt: skip
 
@@ -53,7 +54,7 @@ def flight(e, n, source, to, flits, cycles, parts):
     node, hop, slowest = source, 1 + SINK_CYCLES, 1
     while node != to:
         q = next_channel(e, n, node, to) // e.constants[VCS] * Q_WIDTH
-        hop += n.ports[q + Q_OUT_LATENCY]
+        hop += n.ports[q + Q_LATENCY]
         slowest = max(slowest, n.ports[q + Q_CYCLES])
         node = np.int64(n.ports[n.ports[q + Q_DOWN] * Q_WIDTH + Q_NODE])
     parts[HOP] += hop

@@ -1,10 +1,10 @@
 """The loop over the cycles in which something happens, and the replay of their values."""
 
-from tokenpath.hw.arch.isa import COLUMN
+from tokenpath.sim.compiled import kernel
 
 from .engine import finish, issue, note, post
 from .events import ID_BITS, ID_MASK, pop
-from .jit import inner, kernel
+from .jit import inner
 from .network import network_cycle, start_descriptor
 from .state import (
     ACTIVE_N, DEADLOCK, DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DONE, END_FLITS, END_INJECT,

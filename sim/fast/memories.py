@@ -10,10 +10,10 @@ from tokenpath.hw.arch.program import Program
 from tokenpath.sim.compiled import kernel
 
 OP, DST, SRC, AUX, BUX, N, M, Q, X, Y = range(10)
-"""Places of an instruction's resolved operands, register and immediate added up, in ``ops`` (10,) int64."""
+"""Places of an instruction's operands, registers added, in ``ops`` (10,) int64."""
 
-(LANES, BLOCK, BLOCKS, OPERAND_BEATS, SCORE_FRAC, WEIGHT_MANTISSA, KV_MANTISSA, ACT_MANTISSA, KV_BITS, ACT_BITS,
- SUM_FRAC) = range(11)  # fmt: skip
+LANES, BLOCK, BLOCKS, OPERAND_BEATS, SCORE_FRAC = range(5)
+WEIGHT_MANTISSA, KV_MANTISSA, ACT_MANTISSA, KV_BITS, ACT_BITS, SUM_FRAC = range(5, 11)
 """Places of the architecture's integers in ``params``; behind SUM_FRAC one for each headroom."""
 
 HEADROOMS = 31
@@ -29,9 +29,10 @@ BATCH = 256
 class Values(NamedTuple):
     """Memories of all tiles; numba takes the tuple as it is.
 
-    ``elements`` (tiles, beats, lanes) int8 and ``scales`` (tiles, beats, blocks) int16 are the store. Operand memory and the
-    append buffer hold int16 elements whatever their format, so that kernels are compiled once. ``counters``
-    (tiles, 2) counts saturations and overflows from the start on.
+    ``elements`` and ``scales`` are the store. Operand memory and the append buffer hold int16
+    elements whatever their format, so that kernels are compiled once. ``counters`` holds
+    saturations and overflows since the start. Tiles share ``accumulators`` and ``work``: they are
+    the scratch of one instruction.
     """
 
     vector: NDArray[np.int32]  # (tiles, words)
@@ -42,26 +43,27 @@ class Values(NamedTuple):
     append: NDArray[np.int16]  # (tiles, append_beats, lanes)
     append_scales: NDArray[np.int16]  # (tiles, append_beats, blocks)
     scores: NDArray[np.int32]  # (tiles, queries, score_rows)
-    accumulators: NDArray[np.int32]  # (accumulator_beats * lanes,) of the tile that runs an AXPY
-    work: NDArray[np.int64]  # scratch of the kernels, which so need no allocation
+    accumulators: NDArray[np.int32]  # (accumulator_beats * lanes,) of one AXPY
+    work: NDArray[np.int64]  # (work_words,)
     counters: NDArray[np.int64]  # (tiles, 2)
     params: NDArray[np.int64]  # (SUM_FRAC + HEADROOMS,)
 
 
 def make_values(program: Program) -> Values:
-    """Memories as a program starts with them; without weights all of them have no tiles, for timing only.
+    """Memories as a program starts with them; without weights, of no tile: for timing only.
 
-    The image of the store is copied once, since rows of the KV cache are appended to it. Memories that start with
-    zeros cost nothing until they are written.
+    The image of the store is copied once, since rows of the KV cache are appended to it. Memories
+    that start with zeros cost nothing until they are written.
     """
     arch = program.arch
-    tiles = arch.tiles if program.elements is not None and program.scales is not None else 0
+    images = program.elements is not None and program.scales is not None
+    tiles = arch.tiles if images else 0
     beats, blocks = program.store_beats_used, arch.blocks_per_beat
     operand_beats = arch.queries * arch.operand_beats
     values = Values(
         vector=np.zeros((tiles, arch.vector_words), np.int32),
-        elements=_image(program.elements, np.int8, (tiles, beats, arch.lanes)),
-        scales=_image(program.scales, np.int16, (tiles, beats, blocks)),
+        elements=_image(program.elements if images else None, np.int8, (tiles, beats, arch.lanes)),
+        scales=_image(program.scales if images else None, np.int16, (tiles, beats, blocks)),
         operand=np.zeros((tiles, operand_beats, arch.lanes), np.int16),
         operand_scales=np.zeros((tiles, operand_beats, blocks), np.int16),
         append=np.zeros((tiles, arch.append_beats, arch.lanes), np.int16),
@@ -85,7 +87,7 @@ def _image(buffer: memoryview | None, dtype: type, shape: tuple[int, ...]) -> ND
 
 
 def work_words(arch: Arch) -> int:
-    """Words of scratch for any operation: a result as large as vector memory, a row of scores, and batches of blocks."""
+    """Scratch for any operation: a result or a row of scores, and batches of blocks behind it."""
     batch = max(BATCH, arch.queries * arch.operand_beats * arch.blocks_per_beat)
     return max(arch.vector_words, arch.score_rows) + max(4 * batch, arch.score_rows)
 
@@ -95,10 +97,17 @@ def params_of(arch: Arch) -> NDArray[np.int64]:
     numeric = arch.numeric
     weight, kv, act = numeric.weight, numeric.kv, numeric.act
     fixed = {
-        LANES: arch.lanes, BLOCK: numeric.block, BLOCKS: arch.blocks_per_beat, OPERAND_BEATS: arch.operand_beats,
-        SCORE_FRAC: numeric.score_frac, WEIGHT_MANTISSA: weight.mantissa_bits, KV_MANTISSA: kv.mantissa_bits,
-        ACT_MANTISSA: act.mantissa_bits, KV_BITS: kv.bits, ACT_BITS: act.bits,
-    }  # fmt: skip
+        LANES: arch.lanes,
+        BLOCK: numeric.block,
+        BLOCKS: arch.blocks_per_beat,
+        OPERAND_BEATS: arch.operand_beats,
+        SCORE_FRAC: numeric.score_frac,
+        WEIGHT_MANTISSA: weight.mantissa_bits,
+        KV_MANTISSA: kv.mantissa_bits,
+        ACT_MANTISSA: act.mantissa_bits,
+        KV_BITS: kv.bits,
+        ACT_BITS: act.bits,
+    }
     sums = [numeric.sum_frac(headroom) for headroom in range(HEADROOMS)]
     return np.array([*(fixed[place] for place in range(SUM_FRAC)), *sums], np.int64)
 
@@ -107,7 +116,7 @@ def params_of(arch: Arch) -> NDArray[np.int64]:
 def place(tile: int, at: int, count: int, size: int) -> int:
     """Flat place of ``at`` in the memories of all tiles, ``size`` places each.
 
-    Raises IndexError unless ``count`` places from there on lie in the tile's own: kernels check nothing else.
+    Raises IndexError unless ``count`` places from there on are the tile's: kernels check no more.
     """
     if at < 0 or count < 0 or at + count > size:
         raise IndexError("an instruction reaches outside of a memory of its tile")

@@ -19,18 +19,19 @@ Pointers and held channels persist from step to step; credits and links have all
 import numpy as np
 
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
-from tokenpath.sim.compiled import time
+from tokenpath.sim.compiled import part, time
 
 from .engine import end_at, note
 from .jit import inner
 from .state import (
-    ACTIVE_N, B_ACTIVE, B_COUNT, B_HEAD, B_HIGH, B_LOW, B_PORT, B_REQUEST, B_TAIL, B_WIDTH,
+    ACTIVE_N, B_FILL, B_HEAD, B_HIGH, B_LATENCY, B_LOW, B_NUMBER, B_PORT, B_REQUEST, B_WIDTH,
     DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DESCRIPTOR, DESCRIPTORS_LEFT, DIMS, FLITS_LEFT,
-    FLIT_WORDS, INJECTED, INJECTING_N, K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO,
-    K_WIDTH, K_WORDS, LOGGING, L_INJECT, MAX_WORDS, NEVER, N_DST, N_NEXT_DST, N_NEXT_SRC, N_OP,
-    N_PACKET, N_RECORD, N_SEMAPHORE, N_SRC, N_TO, N_WIDTH, Q_COUNT, Q_CYCLES, Q_DOWN, Q_FREE,
-    Q_IN_BEST, Q_IN_LATENCY, Q_IN_NEXT, Q_NODE, Q_NUMBER, Q_OUT_BEST, Q_OUT_KEY, Q_OUT_LATENCY,
-    Q_OUT_NEXT, Q_PORTS, Q_WIDTH, TILES, VCS, WORDS_LEFT,
+    FLIT_WORDS, H_BUFFER, H_HIGH, H_LOCK, H_LOW, H_PORT, H_TAIL, H_WIDTH, INJECTED, INJECTING_N,
+    K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, LISTED, LOGGING,
+    L_INJECT, MAX_WORDS, NEVER, N_DST, N_NEXT_DST, N_NEXT_SRC, N_OP, N_PACKET, N_RECORD,
+    N_SEMAPHORE, N_SRC, N_TAIL, N_TO, N_WIDTH, ONE_FLIT, Q_BEST, Q_COUNT, Q_CYCLES, Q_FREE,
+    Q_IN_BEST, Q_IN_NEXT, Q_KEY, Q_LATENCY, Q_NEXT, Q_NODE, Q_PORTS, Q_WIDTH, TILES, VCS,
+    WORDS_LEFT,
 )  # fmt: skip
 
 put_flits = time.put_flits
@@ -90,30 +91,29 @@ def start_packet(s, tile, t):
     ni[i + FLITS_LEFT] = flits
 
 
-@inner
-def enter(n, buffer, flit, when):
-    """Put a flit into a buffer that has a free slot; it arrives in cycle ``when``."""
+@part
+def enter(n, buffer, slot, flit, when):
+    """Put a flit into a free slot of a buffer; it arrives in cycle ``when``."""
     b, buffers = buffer * B_WIDTH, n.buffers
-    slot = buffers[b + B_TAIL]
     n.slots[2 * slot] = flit
     n.slots[2 * slot + 1] = when
-    slot += 1
-    buffers[b + B_TAIL] = buffers[b + B_LOW] if slot == buffers[b + B_HIGH] else slot
-    buffers[b + B_COUNT] += 1
-    if not buffers[b + B_ACTIVE]:
-        buffers[b + B_ACTIVE] = 1
+    fill = buffers[b + B_FILL] + ONE_FLIT
+    if fill & LISTED == 0:
+        fill |= LISTED
         n.active[n.counts[ACTIVE_N]] = buffer
         n.counts[ACTIVE_N] += 1
+    buffers[b + B_FILL] = fill
 
 
 @inner
 def inject(s, n, t):
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to look at."""
-    soon, kept, v = NEVER, 0, s.constants[VCS]
+    soon, kept, v, ni = NEVER, 0, s.constants[VCS], s.interfaces
     for index in range(n.counts[INJECTING_N]):
         tile = np.int64(n.injecting[index])
+        i = tile * N_WIDTH
         buffer = np.int64(n.node_port0[tile]) * v
-        slot = n.buffers[buffer * B_WIDTH + B_TAIL]
+        slot = n.buffers[buffer * B_WIDTH + B_LOW] + ni[i + N_TAIL]
         if n.slots[2 * slot] >= 0 or n.slots[2 * slot + 1] > t:
             if n.slots[2 * slot] < 0:
                 soon = min(soon, n.slots[2 * slot + 1])
@@ -121,14 +121,15 @@ def inject(s, n, t):
             kept += 1
             continue
         soon = t + 1
-        i, ni, head = tile * N_WIDTH, s.interfaces, 0
+        head = 0
         if ni[i + FLITS_LEFT] == 0:
             start_packet(s, tile, t)
             head = 1
         ni[i + FLITS_LEFT] -= 1
         ni[i + INJECTED] += 1
+        ni[i + N_TAIL] = 0 if slot + 1 == n.buffers[buffer * B_WIDTH + B_HIGH] else ni[i + N_TAIL] + 1
         tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
-        enter(n, buffer, ni[i + N_PACKET] << 2 | tail | head, t + 1)
+        enter(n, buffer, slot, ni[i + N_PACKET] << 2 | tail | head, t + 1)
         if tail == 0 or ni[i + WORDS_LEFT] > 0:
             n.injecting[kept] = tile
             kept += 1
@@ -143,20 +144,20 @@ def inject(s, n, t):
     return soon
 
 
-@inner
+@part
 def nominate(n, buffer, port, outputs):
     """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs with a pick."""
-    p, q, ports = n.buffers[buffer * B_WIDTH + B_PORT] * Q_WIDTH, port * Q_WIDTH, n.ports
-    key = ports[p + Q_NUMBER] - ports[q + Q_OUT_NEXT]
+    q, ports = port * Q_WIDTH, n.ports
+    key = n.buffers[buffer * B_WIDTH + B_NUMBER] - ports[q + Q_NEXT]
     if key < 0:
-        key += ports[p + Q_PORTS]
-    if ports[q + Q_OUT_BEST] < 0:
+        key += ports[q + Q_PORTS]
+    if ports[q + Q_BEST] < 0:
         n.outputs[outputs] = port
         outputs += 1
-    elif key >= ports[q + Q_OUT_KEY]:
+    elif key >= ports[q + Q_KEY]:
         return outputs
-    ports[q + Q_OUT_BEST] = buffer
-    ports[q + Q_OUT_KEY] = key
+    ports[q + Q_BEST] = buffer
+    ports[q + Q_KEY] = key
     return outputs
 
 
@@ -168,8 +169,8 @@ def request(s, n, t):
     for index in range(n.counts[ACTIVE_N]):
         buffer = np.int64(active[index])
         b = buffer * B_WIDTH
-        if buffers[b + B_COUNT] == 0:
-            buffers[b + B_ACTIVE] = 0
+        if buffers[b + B_FILL] < ONE_FLIT:
+            buffers[b + B_FILL] = 0
             continue
         active[kept] = buffer
         kept += 1
@@ -182,15 +183,16 @@ def request(s, n, t):
             node = np.int64(ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE])
             channel = next_channel(s, n, node, s.packets[(slots[2 * slot] >> 2) * K_WIDTH + K_TO])
             buffers[b + B_REQUEST] = channel
-        if n.locks[channel] >= 0 and n.locks[channel] != buffer:
+        h = channel * H_WIDTH
+        lock = n.channels[h + H_LOCK]
+        if lock >= 0 and lock != buffer:
             continue
-        port = channel // v if v > 1 else channel
-        down = ports[port * Q_WIDTH + Q_DOWN]
-        if down >= 0:
+        port = np.int64(n.channels[h + H_PORT])
+        if n.channels[h + H_BUFFER] >= 0:
             if ports[port * Q_WIDTH + Q_FREE] > t:
                 soon = min(soon, ports[port * Q_WIDTH + Q_FREE])
                 continue
-            behind = buffers[(down * v + channel - port * v) * B_WIDTH + B_TAIL]
+            behind = n.channels[h + H_TAIL]
             if slots[2 * behind] >= 0:
                 continue
             if slots[2 * behind + 1] > t:
@@ -212,42 +214,43 @@ def request(s, n, t):
         p = n.inputs[index] * Q_WIDTH
         buffer = np.int64(ports[p + Q_IN_BEST])
         ports[p + Q_IN_BEST] = -1
-        outputs = nominate(n, buffer, buffers[buffer * B_WIDTH + B_REQUEST] // v, outputs)
+        channel = buffers[buffer * B_WIDTH + B_REQUEST]
+        outputs = nominate(n, buffer, np.int64(n.channels[channel * H_WIDTH + H_PORT]), outputs)
     return outputs, soon
 
 
 @inner
 def grant(s, n, outputs, t):
     """Stage 4: the flits that won leave their buffers."""
-    buffers, slots, ports, v = n.buffers, n.slots, n.ports, s.constants[VCS]
+    buffers, slots, ports, channels, v = n.buffers, n.slots, n.ports, n.channels, s.constants[VCS]
     for index in range(outputs):
-        port = n.outputs[index]
-        q = port * Q_WIDTH
-        buffer = ports[q + Q_OUT_BEST]
-        ports[q + Q_OUT_BEST] = -1
+        q = n.outputs[index] * Q_WIDTH
+        buffer = np.int64(ports[q + Q_BEST])
+        ports[q + Q_BEST] = -1
         b = buffer * B_WIDTH
-        p = buffers[b + B_PORT] * Q_WIDTH
-        slot, channel = buffers[b + B_HEAD], buffers[b + B_REQUEST]
+        slot, h = buffers[b + B_HEAD], buffers[b + B_REQUEST] * H_WIDTH
         flit = np.int64(slots[2 * slot])
         slots[2 * slot] = -1
-        slots[2 * slot + 1] = t + ports[p + Q_IN_LATENCY]
+        slots[2 * slot + 1] = t + buffers[b + B_LATENCY]
         slot += 1
         buffers[b + B_HEAD] = buffers[b + B_LOW] if slot == buffers[b + B_HIGH] else slot
-        buffers[b + B_COUNT] -= 1
+        buffers[b + B_FILL] -= ONE_FLIT
         if v > 1:
-            ports[p + Q_IN_NEXT] = (buffer + 1) % v
-        following = ports[p + Q_NUMBER] + 1
-        ports[q + Q_OUT_NEXT] = 0 if following == ports[p + Q_PORTS] else following
+            ports[buffers[b + B_PORT] * Q_WIDTH + Q_IN_NEXT] = (buffer + 1) % v
+        following = buffers[b + B_NUMBER] + 1
+        ports[q + Q_NEXT] = 0 if following == ports[q + Q_PORTS] else following
         ports[q + Q_FREE] = t + ports[q + Q_CYCLES]
         ports[q + Q_COUNT] += 1
         if flit & 2:
-            n.locks[channel] = -1
+            channels[h + H_LOCK] = -1
             buffers[b + B_REQUEST] = -1
         elif flit & 1:
-            n.locks[channel] = buffer
-        down = ports[q + Q_DOWN]
-        if down >= 0:
-            enter(n, down * v + channel - port * v, flit, t + ports[q + Q_OUT_LATENCY])
+            channels[h + H_LOCK] = buffer
+        behind = np.int64(channels[h + H_BUFFER])
+        if behind >= 0:
+            slot = np.int64(channels[h + H_TAIL])
+            channels[h + H_TAIL] = channels[h + H_LOW] if slot + 1 == channels[h + H_HIGH] else slot + 1
+            enter(n, behind, slot, flit, t + ports[q + Q_LATENCY])
         elif flit & 2:
             at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
             s.deliveries[at] = t + SINK_CYCLES

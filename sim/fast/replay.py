@@ -3,8 +3,9 @@
 import numpy as np
 
 from tokenpath.hw.arch.isa import COLUMN
+from tokenpath.sim.compiled import kernel
 
-from .jit import inner, kernel
+from .jit import inner
 from .state import CODE_WIDTH, C_REGS, LOG_N, L_APPEND, L_COMPUTE, L_INJECT, L_WIDTH, MAX_WORDS
 from .values import append, compute, deliver
 

@@ -40,7 +40,7 @@ WORKING, QUEUED, WAITING, FINISHED = range(4)
 # NI row: the descriptor being sent
 N_WIDTH = 16
 (DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_TO, N_NEXT_SRC, N_NEXT_DST, N_PACKET, N_OP,
- N_SEMAPHORE, N_RECORD, INJECTED) = range(14)  # fmt: skip
+ N_SEMAPHORE, N_RECORD, INJECTED, N_TAIL) = range(15)  # fmt: skip
 
 # stream row
 S_WIDTH = 16
@@ -64,18 +64,23 @@ L_COMPUTE, L_APPEND, L_INJECT, L_DELIVER = range(4)
 R_WIDTH = 8
 R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT = range(8)
 
-# buffer row: an input virtual channel; HEAD, TAIL are slots from LOW to below HIGH
+# buffer row: an input virtual channel. HEAD is a slot from LOW to below HIGH; LATENCY that of the credits of its link
 B_WIDTH = 8
-B_HEAD, B_TAIL, B_LOW, B_HIGH, B_COUNT, B_REQUEST, B_ACTIVE, B_PORT = range(8)
+B_HEAD, B_LOW, B_HIGH, B_FILL, B_REQUEST, B_PORT, B_NUMBER, B_LATENCY = range(8)
+LISTED, ONE_FLIT = 1, 2  # FILL: twice the number of flits, and whether the buffer is in the active list
+
+# channel row: an output virtual channel and the slots of the buffer behind it; TAIL is the next one to fill
+H_WIDTH = 8
+H_LOCK, H_TAIL, H_LOW, H_HIGH, H_BUFFER, H_PORT = range(6)
 
 # slot row: flit = packet << 2 | tail << 1 | head, or EMPTY; WHEN it arrives, or the credit of an empty slot is back
 FLIT, WHEN = range(2)
 EMPTY = -1
 
-# port row: as an input, then as an output
+# port row: as an output, then as an input
 Q_WIDTH = 16
-(Q_NUMBER, Q_PORTS, Q_NODE, Q_IN_LATENCY, Q_IN_NEXT, Q_IN_BEST, Q_FREE, Q_OUT_NEXT, Q_CYCLES, Q_OUT_LATENCY, Q_DOWN,
- Q_OUT_BEST, Q_OUT_KEY, Q_COUNT) = range(14)  # fmt: skip
+(Q_FREE, Q_NEXT, Q_PORTS, Q_BEST, Q_KEY, Q_CYCLES, Q_LATENCY, Q_COUNT, Q_DOWN, Q_NODE, Q_IN_NEXT,
+ Q_IN_BEST) = range(12)  # fmt: skip
 
 CODE_WIDTH = 32
 
@@ -114,7 +119,7 @@ class Network(NamedTuple):
     buffers: I32
     slots: I32
     ports: I32
-    locks: I32
+    channels: I32
     active: I32
     injecting: I32
     inputs: I32

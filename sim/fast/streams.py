@@ -47,8 +47,10 @@ SCORE = int(Op.SCORE)
 
 
 @part
-def repeat_factors(codes: I16, first: int, blocks: int, k: int, down: int, work: I64, at: int, size: int) -> None:
-    """Mantissas, and behind them right shifts, of an operand's blocks, repeated until there are ``size`` of each."""
+def repeat_factors(
+    codes: I16, first: int, blocks: int, k: int, down: int, work: I64, at: int, size: int
+) -> None:
+    """Mantissas, behind them right shifts, of an operand's blocks, repeated to ``size`` each."""
     for copy in range(at, at + size, max(1, blocks)):
         for b in range(blocks):
             code = peek(codes, first + b)
@@ -58,9 +60,17 @@ def repeat_factors(codes: I16, first: int, blocks: int, k: int, down: int, work:
 
 @part
 def product_sums(
-    elements: I8, left: int, operand: I16, first: int, block: int, blocks: int, work: I64, at: int, size: int
+    elements: I8,
+    left: int,
+    operand: I16,
+    first: int,
+    block: int,
+    blocks: int,
+    work: I64,
+    at: int,
+    size: int,
 ) -> None:
-    """Product sums of ``size`` successive blocks of elements with the ``blocks`` blocks of an operand, over and over.
+    """Product sums of ``size`` blocks of elements with an operand's ``blocks``, over and over.
 
     A sum of 64 products of 8 and 16 bits fits 32 bits.
     """
@@ -82,11 +92,20 @@ def product_sums(
 
 @part
 def scale_sums(
-    work: I64, sums: int, factors: int, downs: int, size: int, scales: I16, first: int, k: int, limit: int
+    work: I64,
+    sums: int,
+    factors: int,
+    downs: int,
+    size: int,
+    scales: I16,
+    first: int,
+    k: int,
+    limit: int,
 ) -> int:
-    """numeric.dot_term and clamp_term of product sums, in place and without a branch; how many were clamped.
+    """numeric.dot_term and clamp_term of product sums, in place; how many were clamped.
 
-    A left shift clamps whatever would leave the limit, so neither the 32-bit clamp nor the wrap of the shift is seen.
+    Without a branch, for vector instructions. A left shift clamps whatever would leave the limit,
+    so neither shift_round's clamp to 32 bits nor the wrap of the shift is seen.
     """
     clamped = 0
     one, mask = 1 << k, (1 << k) - 1
@@ -117,11 +136,13 @@ def add_blocks(work: I64, terms: int, blocks: int, sums: int, rows: int) -> None
 
 
 @kernel
-def dot_rows(values: Values, tile: int, operand_beat: int, ops: I64, stream_src: int, k: int, frac: int) -> int:
+def dot_rows(
+    values: Values, tile: int, operand_beat: int, ops: I64, stream_src: int, k: int, frac: int
+) -> int:
     """Product of each row with one resident vector into ``work``; how many summands were clamped.
 
-    A number is a sum over blocks, each rounded and clamped once. The blocks of many rows go through each loop at once, so
-    that short rows are as fast as long ones.
+    A number is a sum over blocks, each rounded and clamped once. The blocks of many rows go through
+    each loop at once, so that short rows are as fast as long ones.
     """
     params, work, rows = values.params, values.work, ops[N]
     beats = -(-ops[M] // params[LANES])
@@ -132,12 +153,29 @@ def dot_rows(values: Values, tile: int, operand_beat: int, ops: I64, stream_src:
     size, clamped = batch * blocks, 0
     factors, downs, sums = rows, rows + size, rows + 2 * size
     repeat_factors(
-        values.operand_scales, operand * params[BLOCKS], blocks, params[ACT_MANTISSA], k - frac, work, factors, size
+        values.operand_scales,
+        operand * params[BLOCKS],
+        blocks,
+        params[ACT_MANTISSA],
+        k - frac,
+        work,
+        factors,
+        size,
     )
     for row in range(0, rows, batch):
         count, at = min(batch, rows - row), first * params[LANES] + row * blocks * block
         part = count * blocks
-        product_sums(values.elements, at, values.operand, operand * params[LANES], block, blocks, work, sums, part)
+        product_sums(
+            values.elements,
+            at,
+            values.operand,
+            operand * params[LANES],
+            block,
+            blocks,
+            work,
+            sums,
+            part,
+        )
         scales = first * params[BLOCKS] + row * blocks
         limit = jit.term_limit(ops[Y])
         clamped += scale_sums(work, sums, factors, downs, part, values.scales, scales, k, limit)
@@ -147,9 +185,10 @@ def dot_rows(values: Values, tile: int, operand_beat: int, ops: I64, stream_src:
 
 @part
 def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
-    """DOT: one number a row into vector memory. SCORE: scores of q queries into score memory, and their maxima.
+    """DOT: one number a row into vector memory. SCORE: scores of q queries into score memory.
 
-    A maximum is that of the rounded-up scores. Returns how many summands were clamped.
+    The maxima of the rounded-up scores go into vector memory. Returns how many summands were
+    clamped.
     """
     params, work, rows, words = values.params, values.work, ops[N], values.vector.shape[1]
     queries, k, frac = ops[Q], params[KV_MANTISSA], params[SCORE_FRAC]
@@ -161,7 +200,12 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
         beat = ops[SRC] + query * params[OPERAND_BEATS]
         clamped += dot_rows(values, tile, beat, ops, stream_src, k, frac)
         if scored:
-            scores = place(place(tile, query, 1, values.scores.shape[1]), ops[BUX], rows, values.scores.shape[2])
+            scores = place(
+                place(tile, query, 1, values.scores.shape[1]),
+                ops[BUX],
+                rows,
+                values.scores.shape[2],
+            )
             maximum = jit.ceil_score(peek(work, 0), frac) if rows else NO_ROWS
             for row in range(rows):
                 poke(values.scores, scores + row, peek(work, row))
@@ -169,7 +213,9 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
             poke(values.vector, target + query, maximum)
         else:
             for row in range(rows):
-                poke(values.vector, target + row, peek(work, row))
+                total = peek(work, row)
+                poke(values.vector, target + row, total)
+                values.counters[tile, 1] += jit.wrap(total) != total
     return clamped
 
 
@@ -177,8 +223,10 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
 
 
 @part
-def weigh(scores: I32, first: int, maximum: int, frac: int, bits: int, work: I64, rows: int) -> None:
-    """p = 2**(score - maximum) of each row as ``mantissa / 2**shift``: the mantissas, and behind them the shifts."""
+def weigh(
+    scores: I32, first: int, maximum: int, frac: int, bits: int, work: I64, rows: int
+) -> None:
+    """p = 2**(score - maximum) = mantissa / 2**shift of each row: mantissas, then shifts."""
     for row in range(rows):
         score = peek(scores, first + row) - (maximum << frac)
         poke(work, row, jit.weight_mantissa(score, frac, bits))
@@ -186,7 +234,9 @@ def weigh(scores: I32, first: int, maximum: int, frac: int, bits: int, work: I64
 
 
 @part
-def add_rare(sums: I32, at: int, elements: I8, first: int, block: int, factor: int, down: int, limit: int) -> int:
+def add_rare(
+    sums: I32, at: int, elements: I8, first: int, block: int, factor: int, down: int, limit: int
+) -> int:
     """Add a block that needs 64 bits, a left shift or the clamp; how many summands were clamped."""
     clamped = 0
     for i in range(block):
@@ -201,14 +251,25 @@ def add_rare(sums: I32, at: int, elements: I8, first: int, block: int, factor: i
 def add_rows(
     values: Values, first: int, work: I64, rows: int, blocks: int, frac: int, limit: int
 ) -> int:
-    """Add p times each of the rows from flat beat ``first`` on to the accumulators; how many summands were clamped."""
+    """Add p times each row from flat beat ``first`` on to the accumulators; how many were clamped.
+
+    Whether a block may need 64 bits, a left shift or the clamp follows from its largest element.
+    """
     params, elements, sums, clamped = values.params, values.elements, values.accumulators, 0
-    block, k, at, scale = params[BLOCK], params[KV_MANTISSA], first * params[LANES], first * params[BLOCKS]
+    block, k, at, scale = (
+        params[BLOCK],
+        params[KV_MANTISSA],
+        first * params[LANES],
+        first * params[BLOCKS],
+    )
     for row in range(rows):
         mantissa, shift = peek(work, row), peek(work, rows + row) + k - frac
         for b in range(blocks):
             code = peek(values.scales, scale)
-            factor, down = mantissa * jit.scale_mantissa(code, k), shift - jit.scale_exponent(code, k)
+            factor, down = (
+                mantissa * jit.scale_mantissa(code, k),
+                shift - jit.scale_exponent(code, k),
+            )
             largest = factor << 7
             if down < 1 or largest >= 1 << 30 or ((largest >> min(down - 1, 31)) + 1) >> 1 > limit:
                 clamped += add_rare(sums, b * block, elements, at, block, factor, down, limit)
@@ -234,7 +295,9 @@ def axpy(values: Values, tile: int, ops: I64, stream_src: int) -> int:
     place(0, 0, beats * params[LANES], values.accumulators.size)
     for query in range(ops[Q]):
         maximum = peek(vector, place(tile, ops[SRC] + query, 1, words))
-        scores = place(place(tile, query, 1, values.scores.shape[1]), ops[BUX], rows, values.scores.shape[2])
+        scores = place(
+            place(tile, query, 1, values.scores.shape[1]), ops[BUX], rows, values.scores.shape[2]
+        )
         weigh(values.scores, scores, maximum, params[SCORE_FRAC], params[ACT_BITS], work, rows)
         total, sum_frac = 0, params[SUM_FRAC + ops[Y]]
         for row in range(rows):
@@ -265,6 +328,9 @@ def load(values: Values, tile: int, ops: I64, stream_src: int) -> None:
     for row in range(ops[N]):
         at = (first + row * row_beats) * params[LANES]
         for i in range(m):
-            element, code = peek(values.elements, at + i), peek(values.scales, (at + i) // params[BLOCK])
+            element, code = (
+                peek(values.elements, at + i),
+                peek(values.scales, (at + i) // params[BLOCK]),
+            )
             word = jit.dequantise(element, code, params[WEIGHT_MANTISSA], ops[X])
             poke(values.vector, target + row * m + i, word)

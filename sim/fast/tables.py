@@ -99,13 +99,11 @@ def _ports(arch: Arch) -> tuple[I64, I64, I64]:
     ports = np.zeros((total, s.Q_WIDTH), np.int64)
     node = np.repeat(np.arange(topology.nodes), counts)
     ports[:, s.Q_NODE], ports[:, s.Q_PORTS] = node, counts[node]
-    ports[:, s.Q_NUMBER] = np.arange(total) - node_port0[node]
     tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
     dims = np.concatenate([np.tile(tile_dims, tiles), *([np.full(1 + topology.dims[i].size, i) for i in hubs])])
-    latency = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[dims + 1]
-    ports[:, s.Q_IN_LATENCY] = ports[:, s.Q_OUT_LATENCY] = latency
+    ports[:, s.Q_LATENCY] = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[dims + 1]
     ports[:, s.Q_CYCLES] = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[dims + 1]
-    ports[:, s.Q_DOWN] = ports[:, s.Q_IN_BEST] = ports[:, s.Q_OUT_BEST] = -1
+    ports[:, s.Q_DOWN] = ports[:, s.Q_IN_BEST] = ports[:, s.Q_BEST] = -1
     _tile_ports(topology, ports, node_port0)
     _hub_ports(topology, ports, node_port0)
     return ports, dims, node_port0
@@ -121,18 +119,33 @@ def _routes(topology: Topology) -> tuple[I64, I64]:
     return np.concatenate(parts), np.array(at, np.int64)
 
 
+def _channels(arch: Arch, ports: I64, dims: I64, node_port0: I64) -> tuple[I64, I64]:
+    """Rows of the input buffers and of the output channels, each of which knows the slots behind it."""
+    v = arch.topology.vcs
+    depth = np.repeat(np.array(buffer_depths(arch))[dims + 1], v)
+    depth.reshape(-1, v)[dims < 0, 1:] = 0
+    high = np.cumsum(depth)
+    port, vc = np.divmod(np.arange(len(depth)), v)
+    buffers = np.zeros((len(depth), s.B_WIDTH), np.int64)
+    buffers[:, s.B_LOW] = buffers[:, s.B_HEAD] = high - depth
+    buffers[:, s.B_HIGH], buffers[:, s.B_REQUEST], buffers[:, s.B_PORT] = high, -1, port
+    buffers[:, s.B_NUMBER] = port - node_port0[ports[port, s.Q_NODE]]
+    buffers[:, s.B_LATENCY] = ports[port, s.Q_LATENCY]
+    channels = np.zeros((len(depth), s.H_WIDTH), np.int64)
+    down = ports[port, s.Q_DOWN]
+    behind = np.where(down >= 0, down * v + vc, -1)
+    channels[:, s.H_LOCK], channels[:, s.H_BUFFER], channels[:, s.H_PORT] = -1, behind, port
+    channels[:, s.H_LOW] = channels[:, s.H_TAIL] = buffers[behind, s.B_LOW]
+    channels[:, s.H_HIGH] = buffers[behind, s.B_HIGH]
+    return buffers, channels
+
+
 def network(arch: Arch) -> s.Network:
     """Idle routers and links of an Arch."""
     topology, v = arch.topology, arch.topology.vcs
     ports, dims, node_port0 = _ports(arch)
-    depth = np.repeat(np.array(buffer_depths(arch))[dims + 1], v)
-    depth.reshape(-1, v)[dims < 0, 1:] = 0
-    high = np.cumsum(depth)
-    buffers = np.zeros((len(depth), s.B_WIDTH), np.int64)
-    buffers[:, s.B_LOW] = buffers[:, s.B_HEAD] = buffers[:, s.B_TAIL] = high - depth
-    buffers[:, s.B_HIGH], buffers[:, s.B_REQUEST] = high, -1
-    buffers[:, s.B_PORT] = np.arange(len(depth)) // v
-    slots = np.zeros((int(high[-1]), 2), np.int32)
+    buffers, channels = _channels(arch, ports, dims, node_port0)
+    slots = np.zeros((int(buffers[-1, s.B_HIGH]), 2), np.int32)
     slots[:, s.FLIT] = s.EMPTY
     routes, at = _routes(topology)
     tile = np.arange(topology.tiles)
@@ -143,8 +156,8 @@ def network(arch: Arch) -> s.Network:
         buffers=buffers.astype(np.int32).reshape(-1),
         slots=slots.reshape(-1),
         ports=ports.astype(np.int32).reshape(-1),
-        locks=np.full(len(depth), -1, np.int32),
-        active=np.zeros(len(depth) + 1, np.int32),
+        channels=channels.astype(np.int32).reshape(-1),
+        active=np.zeros(len(buffers) + 1, np.int32),
         injecting=np.zeros(topology.tiles + 1, np.int32),
         inputs=np.zeros(len(ports) + 1, np.int32),
         outputs=np.zeros(len(ports) + 1, np.int32),

@@ -1,7 +1,7 @@
-"""Values of the fast simulator: what each instruction and each packet does to the memories of the tiles.
+"""Values of the fast simulator: what each instruction and packet does to the tiles' memories.
 
-Bit for bit the golden model (sim/golden.py, sim/vector.py), counters included. The timing kernels call :func:`compute`,
-:func:`append` and :func:`deliver` in the order of events; nothing here knows about time.
+Bit for bit the golden model (sim/golden.py, sim/vector.py), counters included. Whoever knows about
+time calls :func:`compute`, :func:`append` and :func:`deliver` in the order of events.
 """
 
 import numpy as np
@@ -21,7 +21,13 @@ I64 = NDArray[np.int64]
 
 DOT, SCORE, AXPY, LOAD = int(Op.DOT), int(Op.SCORE), int(Op.AXPY), int(Op.LOAD)
 QUANT, SUM, MAX, RMS, ROPE = int(Op.QUANT), int(Op.SUM), int(Op.MAX), int(Op.RMS), int(Op.ROPE)
-SILU, DIV, MERGE, ARGMAX, ARGPAIR = int(Op.SILU), int(Op.DIV), int(Op.MERGE), int(Op.ARGMAX), int(Op.ARGPAIR)
+SILU, DIV, MERGE, ARGMAX, ARGPAIR = (
+    int(Op.SILU),
+    int(Op.DIV),
+    int(Op.MERGE),
+    int(Op.ARGMAX),
+    int(Op.ARGPAIR),
+)
 PUT_ADD, PUT_MAX = int(PutOp.ADD), int(PutOp.MAX)
 
 
@@ -29,11 +35,12 @@ PUT_ADD, PUT_MAX = int(PutOp.ADD), int(PutOp.MAX)
 def compute(values: Values, tile: int, ops: I64, stream_src: int) -> None:
     """Execute one compute instruction of a tile; SYNC does nothing.
 
-    ``ops`` (10,): op, dst, src, aux, bux, n, m, q, x, y, registers added. ``stream_src``: store beat at which the STREAM
-    begins that a DOT, SCORE, AXPY or LOAD consumes. Raises IndexError when an operand leaves its memory.
+    ``ops`` (10,): op, dst, src, aux, bux, n, m, q, x, y, registers added. ``stream_src``: store
+    beat at which the STREAM begins that a DOT, SCORE, AXPY or LOAD consumes. Raises IndexError when
+    an operand leaves its memory; the instruction may have done a part of its work by then.
     """
     op, vector, work, saturations = ops[OP], values.vector, values.work, 0
-    if op == DOT or op == SCORE:
+    if op == DOT or op == SCORE:  # noqa: SIM109 (numba would compile tuples' `in`)
         saturations = dot(values, tile, ops, stream_src)
     elif op == AXPY:
         saturations = axpy(values, tile, ops, stream_src)
@@ -41,7 +48,7 @@ def compute(values: Values, tile: int, ops: I64, stream_src: int) -> None:
         load(values, tile, ops, stream_src)
     elif op == QUANT:
         quant(values, tile, ops)
-    elif op == SUM or op == MAX:
+    elif op == SUM or op == MAX:  # noqa: SIM109
         values.counters[tile, OVERFLOWS] += combine_slots(vector, tile, ops, work)
     elif op == RMS:
         saturations = rms(vector, tile, ops, work)
@@ -53,16 +60,22 @@ def compute(values: Values, tile: int, ops: I64, stream_src: int) -> None:
         saturations = div(vector, tile, ops, work)
     elif op == MERGE:
         merge(vector, tile, ops, work)
-    elif op == ARGMAX or op == ARGPAIR:
+    elif op == ARGMAX or op == ARGPAIR:  # noqa: SIM109
         argmax(vector, tile, ops)
     values.counters[tile, SATURATIONS] += saturations
 
 
 @kernel
 def append(values: Values, tile: int, dst: int, src: int, n: int) -> None:
-    """Copy ``n`` beats from the append buffer into the store. Raises IndexError when a beat leaves its memory."""
+    """Copy ``n`` beats from the append buffer into the store.
+
+    Raises IndexError when a beat leaves its memory.
+    """
     lanes, blocks = values.elements.shape[2], values.scales.shape[2]
-    to, source = place(tile, dst, n, values.elements.shape[1]), place(tile, src, n, values.append.shape[1])
+    to, source = (
+        place(tile, dst, n, values.elements.shape[1]),
+        place(tile, src, n, values.append.shape[1]),
+    )
     for i in range(n * lanes):
         poke(values.elements, to * lanes + i, peek(values.append, source * lanes + i))
     for i in range(n * blocks):
@@ -71,11 +84,18 @@ def append(values: Values, tile: int, dst: int, src: int, n: int) -> None:
 
 @kernel
 def deliver(
-    values: Values, payload: NDArray[np.int32], at: int, words: int, dst_tile: int, dst: int, op: int
+    values: Values,
+    payload: NDArray[np.int32],
+    at: int,
+    words: int,
+    dst_tile: int,
+    dst: int,
+    op: int,
 ) -> None:
-    """Combine ``words`` words of a packet, from ``payload[at]`` on, with those at ``dst`` of the receiver, by PutOp.
+    """Combine a packet's words, from ``payload[at]`` on, with those at ``dst`` of the receiver.
 
-    ADD counts the words that wrap. Raises IndexError when a word leaves its memory.
+    ``op`` is a PutOp; ``payload`` any flat array of integers. ADD counts the words that wrap.
+    Raises IndexError when a word leaves its memory.
     """
     vector = values.vector
     source, target = place(0, at, words, payload.size), place(dst_tile, dst, words, vector.shape[1])

@@ -1,7 +1,7 @@
 """Values of the compute operations on words of vector memory.
 
-Each reads its operands before it writes, in the order of the golden model, so the two agree on operands that overlap.
-Results gather in ``work`` first.
+Each reads its operands before it writes, in the order of the golden model, so the two agree on
+operands that overlap; results gather in ``work`` first.
 """
 
 import numpy as np
@@ -57,7 +57,7 @@ def store_saturated(vector: I32, tile: int, at: int, work: I64, n: int) -> int:
 
 @part
 def combine_slots(vector: I32, tile: int, ops: I64, work: I64) -> int:
-    """SUM (modulo 2**32) or MAX of slots of n words, and of the initial words when q is set; how many sums wrapped."""
+    """SUM (modulo 2**32) or MAX of slots, and of initial words if q; how many sums wrapped."""
     n, size, largest = ops[N], vector.shape[1], ops[OP] == MAX
     for i in range(n):
         poke(work, i, WORD_MIN if largest else 0)
@@ -82,17 +82,26 @@ def scale_words(work: I64, n: int, factor: int, shift: int) -> None:
 
 @part
 def rms(vector: I32, tile: int, ops: I64, work: I64) -> int:
-    """RMSNorm of m vectors; constants are n * eps, sqrt(n) normalised to [1, 2) and its exponent."""
+    """RMSNorm of m vectors; how many words are at the rails.
+
+    The constants are n * eps, sqrt(n) normalised to [1, 2) and its exponent.
+    """
     n, size, railed = ops[N], vector.shape[1], 0
     constants = place(tile, ops[AUX], 3, size)
-    epsilon, root, exponent = peek(vector, constants), peek(vector, constants + 1), peek(vector, constants + 2)
+    epsilon, root, exponent = (
+        peek(vector, constants),
+        peek(vector, constants + 1),
+        peek(vector, constants + 2),
+    )
     for index in range(ops[M]):
         source, squares = place(tile, ops[SRC] + index * n, n, size), epsilon
         for i in range(n):
             word = peek(vector, source + i)
             poke(work, i, word)
             squares += jit.square(word)
-        scale_words(work, n, jit.rms_factor(squares, root), jit.rms_shift(squares, exponent, ops[X], ops[Y]))
+        scale_words(
+            work, n, jit.rms_factor(squares, root), jit.rms_shift(squares, exponent, ops[X], ops[Y])
+        )
         if ops[Q]:
             gains = place(tile, ops[BUX], n, size)
             for i in range(n):
@@ -142,7 +151,15 @@ def div(vector: I32, tile: int, ops: I64, work: I64) -> int:
 
 @part
 def quant_block(
-    vector: I32, source: int, n: int, elements: I16, target: int, block: int, frac: int, bits: int, k: int
+    vector: I32,
+    source: int,
+    n: int,
+    elements: I16,
+    target: int,
+    block: int,
+    frac: int,
+    bits: int,
+    k: int,
 ) -> int:
     """Elements of one block from its ``n`` words, the others 0; the code of its scale.
 
@@ -151,7 +168,7 @@ def quant_block(
     most = 0
     for i in range(n):
         most = max(most, abs(peek(vector, source + i)))
-    code = jit.block_scale(most, frac, bits, k)
+    code: int = jit.block_scale(most, frac, bits, k)
     mantissa = jit.scale_mantissa(code, k)
     reciprocal = ((1 << (16 + k)) + (mantissa >> 1)) // mantissa
     shift, limit = 16 + frac + jit.scale_exponent(code, k), (1 << (bits - 1)) - 1
@@ -179,14 +196,22 @@ def quant(values: Values, tile: int, ops: I64) -> None:
         for b in range(beats * blocks):
             count = min(max(n - b * block, 0), block)
             code = quant_block(
-                values.vector, source + b * block, count, elements, (target + b) * block, block, ops[X], bits, k
+                values.vector,
+                source + b * block,
+                count,
+                elements,
+                (target + b) * block,
+                block,
+                ops[X],
+                bits,
+                k,
             )
             poke(scales, target + b, code)
 
 
 @part
 def merge(vector: I32, tile: int, ops: I64, work: I64) -> None:
-    """Records (maxima, sums of p, weighted sums) aligned to the larger maximum by a shift and added, in order."""
+    """Records (maxima, sums of p, weighted sums) shifted to the larger maximum and added."""
     q, n, size = ops[Q], ops[N], vector.shape[1]
     words = q * (n + 2)
     source = place(tile, ops[SRC], words, size)
@@ -209,7 +234,7 @@ def merge(vector: I32, tile: int, ops: I64, work: I64) -> None:
 
 @part
 def argmax(vector: I32, tile: int, ops: I64) -> None:
-    """The first of the largest words and its index: counted from aux on for ARGMAX, the other word of ARGPAIR's pairs.
+    """The first of the largest words and its index: from aux on, or the second word of a pair.
 
     No words give ARGMAX the smallest word and index -1; no pairs change nothing.
     """

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.table import Table
 
-from tokenpath.sw.model import ModelSpec
 from tokenpath.sw.model.reference import Reference
 
 
@@ -19,7 +18,7 @@ def negative_log_likelihood(logits: NDArray[np.floating], token: int) -> float:
 
 
 def compare(
-    spec: ModelSpec,
+    reference: Reference,
     prompt: Sequence[int],
     wanted: Sequence[int],
     logits: Sequence[NDArray[np.int32] | None],
@@ -30,7 +29,7 @@ def compare(
 
     ``agreement`` at a position is whether the machine's arg max equals fp32's.
     """
-    reference = Reference(spec)
+    reference.reset()
     feed = [*prompt, *wanted[:-1]]
     exact = [reference.step(token) for token in feed][len(prompt) - 1 :]
     machine = [np.asarray(row, np.float64) / 2**frac for row in logits if row is not None]
@@ -54,7 +53,7 @@ def compare(
     }
 
 
-def table(result: dict[str, Any], spec: ModelSpec) -> Table:
+def table(result: dict[str, Any]) -> Table:
     """One row a position."""
     shown = Table("position", "fed next", "arg max", "fp32", "equal", "NLL", "NLL fp32")
     for index, wanted in enumerate(result["reference_ids"]):

@@ -40,6 +40,7 @@ def evaluate(
     fp32's."""
     from tokenpath import pipeline
     from tokenpath.sim.run import Run, drive
+    from tokenpath.sw.model.reference import Reference
     from tokenpath.sw.report import agreement
 
     prompt, wanted = (
@@ -74,7 +75,9 @@ def evaluate(
     with progress("evaluating", len(prompt) + len(wanted) - 1) as advance:
         drive(machine, run, len(wanted), forced=wanted[:-1], on_step=lambda _: advance(1))
     logits = [step.logits for step in run.generated]
-    result = agreement.compare(job.spec, prompt, wanted, logits, job.arch.numeric.act_frac)
+    result = agreement.compare(
+        Reference(job.spec), prompt, wanted, logits, job.arch.numeric.act_frac
+    )
     about = pipeline.about(
         job, options, executor=executor, wall_s=round(time.monotonic() - started, 3)
     )
@@ -84,9 +87,7 @@ def evaluate(
         "saturations": sum(step.saturations for step in run.steps),
         "overflows": sum(step.overflows for step in run.steps),
     }
-    emit(
-        [agreement.table(result, job.spec), agreement.line(result)], result | about | more, as_json
-    )
+    emit([agreement.table(result), agreement.line(result)], result | about | more, as_json)
 
 
 def _operator(job_prompt: list[int]) -> str | None:

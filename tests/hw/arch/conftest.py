@@ -8,7 +8,7 @@ import pytest
 
 from tokenpath.hw.arch.isa import REGISTERS, Instr
 from tokenpath.hw.arch.params import Arch
-from tokenpath.hw.arch.program import Code, Program, Rows
+from tokenpath.hw.arch.program import Code, Program
 
 Queues = tuple[Sequence[Instr], Sequence[Instr], Sequence[Instr]]
 
@@ -74,6 +74,3 @@ def _code(queues: Queues) -> Code:
 @pytest.fixture(name="hand_made", scope="session")
 def _hand_made() -> Callable[..., Program]:
     return hand_made
-
-
-__all__ = ["Rows", "hand_made"]

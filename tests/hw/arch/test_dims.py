@@ -185,6 +185,10 @@ def test_a_dimension_reads_back_from_its_text(shape: str, size: int, tier: Tier)
             lambda: dataclasses.replace(TIERS["die"], energy_pj_per_bit=float("nan")),
             "pj of tier die is nan: use picojoules per bit, >= 0",
         ),
+        (
+            lambda: Dim.parse("?" * 99),
+            f"dimension '{'?' * 39}: write it as line4 or full8@board",
+        ),
         (lambda: parse_size("07_0"), "size '07_0': use a whole number from 1 to 16777216"),
         (
             lambda: parse_size(str(MAX_TILES + 1)),

@@ -1,7 +1,7 @@
 """The order that is claimed, against executions that share nothing with how it was found."""
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -66,72 +66,91 @@ class Draw:
         self.codes[tile][engine].append(replace(instruction, post=post))
 
 
-class Execution:
-    """One execution in the finest steps there are; when each tick, issue and arrival happened."""
+class Reach:
+    """How far a step comes if one tick of an engine, or one arrival, never happens.
 
-    def __init__(self, control: Control, rng: random.Random) -> None:
-        self.nodes, self.rng = control.nodes, rng
-        self.now = 0
-        self.issued: dict[Node, int] = {}
-        self.ended: dict[tuple[int, int], int] = {}
-        self.arrived: dict[tuple[int, int, int], int] = {}
+    Whatever can happen, happens: what has been issued in the end needs nothing of what is missing.
+    """
+
+    def __init__(
+        self, control: Control, tick: tuple[int, int] = (-1, 0), arrival: tuple[int, ...] = ()
+    ) -> None:
+        self.nodes, self.missing, self.lost = control.nodes, tick, arrival
+        self.issued: set[Node] = set()
         self.pc, self.ticks = [0] * len(self.nodes), [0] * len(self.nodes)
-        self.have: dict[tuple[int, int], int] = {}
+        self.have: Counter[tuple[int, int]] = Counter()
         self.flying: dict[tuple[int, int], deque[int]] = {}
-        self.landed: dict[tuple[int, int], int] = {}
-        while actions := self.actions():
-            self.now += 1
-            rng.choice(actions)()
+        self.landed: Counter[tuple[int, int]] = Counter()
+        while any(self.advance(agent) for agent in range(len(self.nodes))) or self.arrive():
+            pass
 
-    def actions(self) -> list[Callable[[], None]]:
-        found: list[Callable[[], None]] = []
-        for agent, queue in enumerate(self.nodes):
-            if self.pc[agent] == len(queue):
-                continue
-            node = queue[self.pc[agent]]
-            if node not in self.issued:
-                enough = self.have.get((node.tile, node.wait), 0) >= node.operands["wait_n"]
-                if not node.wait or enough:
-                    found.append(lambda node=node: self.issue(node))  # type: ignore[misc]
-            elif not (node.op == Op.LOAD and node.stream and self.pending(node.stream)):
-                found.append(lambda node=node: self.tick(node))  # type: ignore[misc]
-        for pair, queue in self.flying.items():
-            if queue:
-                found.append(lambda pair=pair: self.arrive(pair))  # type: ignore[misc]
-        return found
-
-    def pending(self, node: Node) -> bool:
-        return self.pc[node.agent] <= node.index
-
-    def issue(self, node: Node) -> None:
-        self.issued[node] = self.now
-        if node.wait:
-            left = self.have.get((node.tile, node.wait), 0) - node.operands["wait_n"]
-            self.have[node.tile, node.wait] = left
-
-    def tick(self, node: Node) -> None:
-        agent, done = node.agent, self.ticks[node.agent] - node.first
-        self.ticks[agent] += 1
-        self.ended[agent, self.ticks[agent]] = self.now
+    def advance(self, agent: int) -> bool:
+        if self.pc[agent] == len(self.nodes[agent]):
+            return False
+        node = self.nodes[agent][self.pc[agent]]
+        if node not in self.issued:
+            return self.issue(node)
+        waits = node.op == Op.LOAD and node.stream and self.pc[3 * node.tile] <= node.stream.index
+        if waits or (agent, self.ticks[agent] + 1) == self.missing:
+            return False
         if node.puts:
-            self.flying.setdefault((node.tile, node.puts[done][0]), deque()).append(node.operands["y"])
-        if done + 1 == node.ticks:
+            to = node.puts[self.ticks[agent] - node.first][0]
+            self.flying.setdefault((node.tile, to), deque()).append(node.operands["y"])
+        self.ticks[agent] += 1
+        if self.ticks[agent] == node.first + node.ticks:
             self.pc[agent] += 1
-            self.post(node.tile, node.post)
+            self.have[node.tile, node.post] += 1
+        return True
 
-    def arrive(self, pair: tuple[int, int]) -> None:
-        count = self.landed.get(pair, 0)
-        self.arrived[*pair, count] = self.now
-        self.landed[pair] = count + 1
-        self.post(pair[1], self.flying[pair].popleft())
+    def issue(self, node: Node) -> bool:
+        count = node.operands["wait_n"] if node.wait else 0
+        if self.have[node.tile, node.wait] < count:
+            return False
+        self.have[node.tile, node.wait] -= count
+        self.issued.add(node)
+        return True
 
-    def post(self, tile: int, semaphore: int) -> None:
-        if semaphore:
-            self.have[tile, semaphore] = self.have.get((tile, semaphore), 0) + 1
+    def arrive(self) -> bool:
+        for pair, queue in self.flying.items():
+            if queue and (*pair, self.landed[pair]) != self.lost:
+                self.landed[pair] += 1
+                self.have[pair[1], queue.popleft()] += 1
+                return True
+        return False
 
 
-def drawn(hand_made: MakeProgram, seed: int, tiles: int, length: int, semaphores: int) -> Control:
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 3), st.integers(2, 30), st.sampled_from([3, 6]))
+def test_order_is_exactly_what_every_execution_keeps(
+    hand_made: MakeProgram, seed: int, tiles: int, length: int, semaphores: int
+) -> None:
     draw = Draw(random.Random(seed), tiles, length, semaphores)
     arch = PRESETS["tiny"].on(f"line:{tiles}")
-    codes = draw.codes if tiles > 1 else draw.codes
-    return Control(hand_made(arch, codes, descriptors=draw.descriptors), 0, 0)
+    control = Control(hand_made(arch, draw.codes, descriptors=draw.descriptors), 0, 0)
+    nodes = [node for queue in control.nodes for node in queue]
+    assert Reach(control).issued == set(nodes)
+    order = Order(control)
+    for before in nodes:
+        for tick in range(before.first + 1, before.first + before.ticks + 1):
+            reached = Reach(control, tick=(before.agent, tick)).issued
+            claimed = {node for node in nodes if order.ended(before.agent, tick, node)}
+            assert claimed == set(nodes) - reached
+        for put, arrival in zip(before.puts, before.arrivals, strict=True):
+            reached = Reach(control, arrival=(before.tile, put[0], arrival.marks[1][1] - 1)).issued
+            assert {n for n in nodes if order.arrived(arrival, n)} == set(nodes) - reached
+
+
+def test_drawn_programs_have_choices(hand_made: MakeProgram) -> None:
+    """Several posters of a semaphore, more posts than are waited for, waits for several."""
+    seen: Counter[str] = Counter()
+    for seed in range(40):
+        draw = Draw(random.Random(seed), 1 + seed % 3, 30, 6)
+        arch = PRESETS["tiny"].on(f"line:{1 + seed % 3}")
+        control = Control(hand_made(arch, draw.codes, descriptors=draw.descriptors), 0, 0)
+        Order(control)
+        for wait in control.waits:
+            seen["posters"] += len([count for count in wait.before.values() if count]) > 1
+            seen["choice"] += sum(wait.before.values()) > wait.total > 0
+            seen["several"] += wait.node.operands["wait_n"] > 1
+        seen["streams"] += any(node.stream for queue in control.nodes for node in queue)
+    assert all(seen[what] >= 10 for what in ("posters", "choice", "several", "streams")), seen

@@ -17,21 +17,32 @@ STORE_BEATS, SCRATCH, INBOX, SCORE_ROWS = 48, 448, 64, 24
 WORDS = SCRATCH + INBOX
 SMALL = Arch.from_dict(
     {
-        "topology": f"mesh:{TILES}x1", "scratch_words": SCRATCH, "inbox_words": INBOX, "score_rows": SCORE_ROWS,
-        "operand_beats": 4, "append_beats": 8, "accumulator_beats": 3, "store_beats": STORE_BEATS,
+        "topology": f"mesh:{TILES}x1", "scratch_words": SCRATCH, "inbox_words": INBOX,
+        "score_rows": SCORE_ROWS, "operand_beats": 4, "append_beats": 8, "accumulator_beats": 3, "store_beats": STORE_BEATS,
     },
     Arch.load("tiny"),
 )  # fmt: skip
 
 MOODS = st.sampled_from(["usual", "extreme", "sparse"])
-MEMORIES = ("vector", "elements", "scales", "operand", "operand_scales", "append", "append_scales", "scores")
+MEMORIES = (
+    "vector",
+    "elements",
+    "scales",
+    "operand",
+    "operand_scales",
+    "append",
+    "append_scales",
+    "scores",
+)
 
 
 @st.composite
 def machines(draw: Any) -> Arch:
     """A small machine; blocks of every size, formats of every width, one to three blocks a beat."""
     formats = {
-        name: Format(bits=draw(st.sampled_from(bits)), mantissa_bits=draw(st.sampled_from([3, 0, 7])))
+        name: Format(
+            bits=draw(st.sampled_from(bits)), mantissa_bits=draw(st.sampled_from([3, 0, 7]))
+        )
         for name, bits in (("weight", [8, 4]), ("kv", [8, 4]), ("act", [8, 4, 16]))
     }
     block = draw(st.sampled_from([4, 8, 16, 32, 64]))
@@ -48,7 +59,7 @@ def words(rng: np.random.Generator, shape: Any, mood: str) -> Any:
 
 
 def elements(rng: np.random.Generator, shape: Any, bits: int, mood: str) -> Any:
-    """Elements of ``bits`` bits, at their limits in an extreme mood; half of the beats are zeros in a sparse one."""
+    """Elements of ``bits`` bits, at their limits when extreme; half of the beats 0 when sparse."""
     limit = (1 << (bits - 1)) - 1
     if mood == "extreme":
         return rng.choice([-limit - 1, -limit, limit], shape)
@@ -68,9 +79,10 @@ def codes(rng: np.random.Generator, shape: Any, mantissa_bits: int, mood: str) -
 
 
 class Pair:
-    """The same memories twice: ``tile`` of a golden machine, and TILE of the fast simulator's ``values``.
+    """The same memories twice: ``tile`` of a golden machine, and TILE of ``values``.
 
-    ``execute`` runs an instruction on both and compares everything; ``clamped`` and ``wrapped`` say what the last one counted.
+    ``execute`` runs an instruction on both and compares everything; ``clamped`` and ``wrapped`` are
+    what that one counted.
     """
 
     def __init__(self, arch: Arch, seed: int = 0, mood: str = "usual") -> None:
@@ -89,9 +101,13 @@ class Pair:
         self.clamped = self.wrapped = 0
         for tile in self.machine.tiles:
             tile.operand[:] = elements(rng, tile.operand.shape, numbers.act.bits, mood)
-            tile.operand_scales[:] = codes(rng, tile.operand_scales.shape, numbers.act.mantissa_bits, mood)
+            tile.operand_scales[:] = codes(
+                rng, tile.operand_scales.shape, numbers.act.mantissa_bits, mood
+            )
             tile.append[:] = elements(rng, tile.append.shape, numbers.kv.bits, mood)
-            tile.append_scales[:] = codes(rng, tile.append_scales.shape, numbers.kv.mantissa_bits, mood)
+            tile.append_scales[:] = codes(
+                rng, tile.append_scales.shape, numbers.kv.mantissa_bits, mood
+            )
             tile.scores[:] = words(rng, tile.scores.shape, mood)
         self.copy("operand", "operand_scales", "append", "append_scales", "scores")
         self.check()
@@ -136,7 +152,9 @@ class Pair:
 
     def deliver(self, row: dict[str, int]) -> None:
         """Every packet of a put, between two words that are none of its business."""
-        for to, source, count, target in self.tile.descriptors[row["aux"] : row["aux"] + row["m"]].tolist():
+        for to, source, count, target in self.tile.descriptors[
+            row["aux"] : row["aux"] + row["m"]
+        ].tolist():
             packet = self.values.vector[TILE, row["src"] + source : row["src"] + source + count]
             payload = np.concatenate([[7], packet, [7]]).astype(np.int32)
             deliver(self.values, payload, 1, count, to, row["dst"] + target, row["x"])
@@ -152,7 +170,7 @@ class Pair:
 
 
 def image(arch: Arch, vector: Any, store: Any, scales: Any) -> Program:
-    """A program without instructions, but with images; the first half of the scratch is the shared one."""
+    """A program without instructions, but with images; half of the scratch is the shared one."""
     shared, tiles, nothing = arch.scratch_words // 2, arch.tiles, ((), (), ())
     vector[:, :shared] = vector[0, :shared]
     return Program(
@@ -163,6 +181,7 @@ def image(arch: Arch, vector: Any, store: Any, scales: Any) -> Program:
         vector_tile=memoryview(vector[:, shared:].astype(np.int32)),
         elements=memoryview(store.astype(np.int8).reshape(tiles, -1, arch.lanes)),
         scales=memoryview(scales.astype(np.int16)),
-        store_beats_used=store.size // arch.lanes // tiles, rules=(), shards_of=(0,) * tiles, shards=1, page=1,
-        context=1, vocab=1, logits_at=0, logit_words=(0,) * tiles, logit_first=(0,) * tiles, result_tile=0, result_at=0,
+        store_beats_used=store.size // arch.lanes // tiles, rules=(), shards_of=(0,) * tiles, shards=1,
+        page=1, context=1, vocab=1, logits_at=0, logit_words=(0,) * tiles, logit_first=(0,) * tiles,
+        result_tile=0, result_at=0,
     )  # fmt: skip

@@ -66,6 +66,7 @@ class Writer:
     def __init__(self, arch: Arch, rng: random.Random, *, values: bool = False) -> None:
         self.arch, self.rng, self.values = arch, rng, values
         self.stored: defaultdict[int, int] = defaultdict(int)
+        self.scored: dict[int, int] = {}  # rows of the last SCORE
         self.queues: list[tuple[list[Instr], list[Instr], list[Instr]]] = [([], [], []) for _ in range(arch.tiles)]
         self.posted: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.open: list[list[tuple[int, int, int, bool]]] = [[] for _ in range(arch.tiles)]
@@ -107,7 +108,7 @@ class Writer:
     def stream(self, tile: int) -> None:
         """A STREAM; the operation on it comes later."""
         rng, arch = self.rng, self.arch
-        n, m = rng.choice([0, 1, 2, 3, 5, rng.randint(1, 40)]), rng.randint(1, 3 * arch.lanes)
+        n, m = rng.choice([self.scored.get(tile, 4), 0, 1, 2, 3, 5, rng.randint(1, 40)]), rng.randint(1, 3 * arch.lanes)
         beats = n * arch.row_beats(m)
         blocks = sum(b for b, *_ in self.open[tile]) + beats > arch.stream_depth
         self.corners["long stream" if blocks else "short stream"] += 1
@@ -122,21 +123,29 @@ class Writer:
         self.open[tile].append((beats, n, m, blocks))
 
     def place(self, tile: int) -> Any:
-        """An address in the part of scratch that only the compute engine uses; room for 900 words behind it."""
-        return self.operand(tile, self.rng.randint(0, SCRATCH - 900))
+        """An address in the part of scratch that only the compute engine uses; room for 1000 words behind it."""
+        return self.operand(tile, self.rng.randint(0, SCRATCH - 1000))
 
     def consume(self, tile: int) -> None:
         """The operation on the oldest open STREAM."""
         rng, place = self.rng, self.place
         _, n, m, _ = self.open[tile].pop(0)
-        op = rng.choice([Op.DOT, Op.SCORE, Op.AXPY, Op.LOAD])
+        ops = [Op.DOT, Op.SCORE, Op.LOAD]
+        scored = self.scored.get(tile, 0)
+        fits = self.arch.row_beats(m) <= self.arch.accumulator_beats
+        if fits and (n == scored or not self.values):
+            ops += [Op.AXPY] * 3
+        op = rng.choice(ops)
         named: dict[str, Any] = {"dst": place(tile)}
         if op in (Op.SCORE, Op.AXPY):
-            named |= {"q": rng.randint(1, self.arch.queries), "bux": rng.randint(0, 100), "y": 8}
+            named |= {"q": rng.randint(1, self.arch.queries), "bux": 100, "y": 8}
         if op in (Op.DOT, Op.SCORE):
             named |= {"src": self.operand(tile, rng.randint(0, 8)), "y": 4}
+        if op == Op.SCORE:
+            named |= {"q": self.arch.queries, "dst": self.operand(tile, SCRATCH + 100)}
+            self.scored[tile] = n
         if op == Op.AXPY:
-            named |= {"src": place(tile), "aux": place(tile)}
+            named |= {"src": self.operand(tile, SCRATCH + 100), "aux": place(tile)}
         if op != Op.SCORE:
             named["x"] = rng.randint(0, 16)
         if self.open[tile]:
@@ -171,7 +180,8 @@ class Writer:
         """One PUT with a descriptor for each target."""
         rng, arch, rows = self.rng, self.arch, self.descriptors[tile]
         aux = len(rows)
-        op = rng.choice(list(PutOp))
+        full = any(self.stored[to] + words * len(targets) > 1600 for to in targets)
+        op = rng.choice([PutOp.ADD, PutOp.MAX] if full else list(PutOp))
         rows += [[to, rng.randint(0, 50), words, self.inbox(to, op, words)] for to in targets]
         semaphore = rng.choice([0, *range(1, 3 * SLOTS + 1)])
         self.corners["put over packets"] += words > arch.max_packet_words
@@ -188,9 +198,8 @@ class Writer:
         """Where a put may write at a receiver: sums and maxima anywhere in their part, stores where nobody else does."""
         if op != PutOp.STORE:
             return self.rng.randint(0, 50) + (0 if op == PutOp.ADD else 200)
-        at = 400 + self.stored[to] % 1500
         self.stored[to] += words
-        return at
+        return 400 + self.stored[to] - words
 
     def event(self) -> None:
         """One more piece of program on some tile."""
@@ -215,7 +224,7 @@ class Writer:
                 if rng.random() < 0.5:
                     self.write(tile, Engine.MEMORY, Op.SYNC)
                 else:
-                    self.write(tile, Engine.MEMORY, Op.APPEND, dst=1000, n=self.operand(tile, rng.randint(0, 9)))
+                    self.write(tile, Engine.MEMORY, Op.APPEND, dst=1000, n=self.operand(tile, rng.randint(0, 8)))
             case _:
                 self.vector(tile)
 
@@ -236,7 +245,7 @@ def images(arch: Arch, rng: random.Random) -> dict[str, Any]:
     tiles, beats = arch.tiles, arch.store_beats
     words = draw.integers(-(1 << 20), 1 << 20, (tiles, arch.scratch_words), dtype=np.int32)
     elements = draw.integers(-128, 128, (tiles, beats, arch.lanes), dtype=np.int8)
-    exponents = draw.integers(100, 140, (tiles, beats, arch.blocks_per_beat), dtype=np.int16)
+    exponents = draw.integers(-16, 1, (tiles, beats, arch.blocks_per_beat), dtype=np.int16)
     return {
         "vector_tile": memoryview(words), "elements": memoryview(elements), "scales": memoryview(exponents << 3),
     }  # fmt: skip

@@ -113,7 +113,7 @@ def test_pointers_of_the_arbiters_persist_from_step_to_step():
         times = instruction_times(machine)
         winners.append(times[1, 1, 0][0] < times[1, 0, 0][0])
     assert winners == [True, True, True]  # behind the loser, whose packet went last, the winner is next again
-    assert machine.network.ports.reshape(-1, state.Q_WIDTH)[3, state.Q_OUT_NEXT] == 0
+    assert machine.network.ports.reshape(-1, state.Q_WIDTH)[3, state.Q_NEXT] == 0
 
 
 def test_more_packets_than_the_pool_holds_make_it_grow():
@@ -133,19 +133,21 @@ def test_routes_and_links_are_those_of_the_topology(text):
     network, code = tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
     engines = tables.engines(code, tables.CodeTable.build(code), trace=False, logging=False)
     ports = network.ports.reshape(-1, state.Q_WIDTH)
+    buffers = network.buffers.reshape(-1, state.B_WIDTH)
     for node in range(topology.nodes):
         first = int(network.node_port0[node])
         for port in range(topology.ports(node)):
             arrived = topology.neighbour(node, port)
             down = -1 if arrived is None else network.node_port0[arrived[0]] + arrived[1]
             assert ports[first + port, state.Q_DOWN] == down
-            assert ports[first + port, [state.Q_NODE, state.Q_NUMBER]].tolist() == [node, port]
+            assert ports[first + port, [state.Q_NODE, state.Q_PORTS]].tolist() == [node, topology.ports(node)]
+            assert buffers[(first + port) * v : (first + port + 1) * v, state.B_NUMBER].tolist() == [port] * v
             if arrived is not None:
                 tier = topology.dims[topology.port_dim(node, port)].tier
-                assert ports[first + port, state.Q_OUT_LATENCY] == tier.latency_cycles
-                assert ports[down, state.Q_IN_LATENCY] == tier.latency_cycles
+                assert ports[first + port, state.Q_LATENCY] == tier.latency_cycles
+                assert buffers[down * v, state.B_LATENCY] == tier.latency_cycles
                 assert ports[first + port, state.Q_CYCLES] == tier.cycles_per_flit
-                low, high = network.buffers.reshape(-1, state.B_WIDTH)[down * v, [state.B_LOW, state.B_HIGH]]
+                low, high = buffers[down * v, [state.B_LOW, state.B_HIGH]]
                 assert high - low == arch.router.buffer_flits(tier)
         for to in range(topology.tiles):
             port, vc = topology.next_hop(node, to)

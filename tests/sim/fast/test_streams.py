@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pairs import MOODS, SMALL, STORE_BEATS, Pair, machines
+
 from tokenpath.hw.arch.isa import Op
 from tokenpath.hw.arch.params import Numeric
 
@@ -32,13 +32,24 @@ def test_dot_and_score_equal_golden():
         blocks = arch.row_beats(m) * arch.blocks_per_beat
         operand = data.draw(st.integers(0, arch.operand_beats - arch.row_beats(m)))
         frac, headroom = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 16))
-        pair.execute(Op.DOT, stream, dst=data.draw(st.integers(0, 400)), src=operand, n=n, m=m, x=frac, y=headroom)
+        pair.execute(
+            Op.DOT,
+            stream,
+            dst=data.draw(st.integers(0, 400)),
+            src=operand,
+            n=n,
+            m=m,
+            x=frac,
+            y=headroom,
+        )
         corners["clamped"] += pair.clamped > 0
         corners["exact"] += pair.clamped == 0 and n * m > 0
-        headroom = max(headroom, blocks.bit_length())  # beyond it score memory, 32 bits wide, is not wide enough
+        headroom = max(
+            headroom, blocks.bit_length()
+        )  # beyond it score memory, 32 bits wide, is not wide enough
         pair.execute(
-            Op.SCORE, stream, dst=data.draw(st.integers(0, 400)), src=operand, bux=data.draw(st.integers(0, 24 - n)),
-            n=n, m=m, q=data.draw(st.integers(0, 2)), y=headroom,
+            Op.SCORE, stream, dst=data.draw(st.integers(0, 400)), src=operand,
+            bux=data.draw(st.integers(0, 24 - n)), n=n, m=m, q=data.draw(st.integers(0, 2)), y=headroom,
         )  # fmt: skip
         corners["score clamped"] += pair.clamped > 0
         corners["no rows"] += n == 0
@@ -69,8 +80,8 @@ def test_axpy_equals_golden():
                 pair.write(maxima + query, [top])
         headroom = data.draw(st.integers(0, 16))
         pair.execute(
-            Op.AXPY, stream, dst=data.draw(st.integers(0, 62)), src=maxima, aux=sums, bux=first, n=n, m=m, q=q,
-            x=data.draw(st.integers(0, 20)), y=headroom,
+            Op.AXPY, stream, dst=data.draw(st.integers(0, 62)), src=maxima, aux=sums, bux=first,
+            n=n, m=m, q=q, x=data.draw(st.integers(0, 20)), y=headroom,
         )  # fmt: skip
         corners["clamped"] += pair.clamped > 0
         corners["exact"] += pair.clamped == 0 and n * m * q > 0
@@ -109,7 +120,13 @@ def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is():
     pair = Pair(SMALL)
     pair.tile.elements[:], pair.tile.operand[:] = 0, 0
     pair.tile.elements[0, 0], pair.tile.operand[0, 0] = 127, 1
-    for headroom, exponent, clamped in ((24, 0, False), (25, 0, True), (24, 1, True), (22, 2, False), (0, 24, False)):
+    for headroom, exponent, clamped in (
+        (24, 0, False),
+        (25, 0, True),
+        (24, 1, True),
+        (22, 2, False),
+        (0, 24, False),
+    ):
         pair.tile.scales[:], pair.tile.operand_scales[:] = exponent << 3, 0
         pair.copy("elements", "scales", "operand", "operand_scales")
         pair.execute(Op.DOT, 0, dst=0, n=1, m=1, x=0, y=headroom)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pairs import MEMORIES, MOODS, SCORE_ROWS, SMALL, STORE_BEATS, WORDS, Pair, machines
+
 from tokenpath.hw.arch.isa import Op, PutOp
 from tokenpath.sim.fast.values import append, compute, deliver
 
@@ -20,8 +20,19 @@ def test_a_put_stores_adds_or_takes_the_larger():
         pair = Pair(arch, seed, mood)
         for op in PutOp:
             to, count = data.draw(st.integers(0, 1)), data.draw(st.integers(0, 14))
-            pair.tile.descriptors[0] = to, data.draw(st.integers(0, 20)), count, data.draw(st.integers(0, 20))
-            pair.execute(Op.PUT, src=data.draw(st.integers(0, 9)), dst=data.draw(st.integers(60, 99)), m=1, x=int(op))
+            pair.tile.descriptors[0] = (
+                to,
+                data.draw(st.integers(0, 20)),
+                count,
+                data.draw(st.integers(0, 20)),
+            )
+            pair.execute(
+                Op.PUT,
+                src=data.draw(st.integers(0, 9)),
+                dst=data.draw(st.integers(60, 99)),
+                m=1,
+                x=int(op),
+            )
             corners[op, pair.wrapped > 0] += 1
             corners["empty"] += count == 0
 
@@ -43,7 +54,7 @@ def test_append_copies_beats_and_scales():
 
 
 def test_a_decode_step_in_small():
-    """Quantise, append K and V, score, exponentiate and add, divide: each reads what the one before it wrote."""
+    """Quantise, append K and V, score, weigh, divide: each reads what the one before wrote."""
 
     @settings(max_examples=20)
     @given(machines(), st.integers(0, 99))
@@ -56,7 +67,9 @@ def test_a_decode_step_in_small():
         pair.execute(Op.QUANT, dst=0, src=40, n=width, m=2, x=16)
         pair.execute(Op.SCORE, 0, dst=300, src=0, n=6, m=width, q=2, y=8)
         pair.execute(Op.AXPY, 10, dst=320, src=300, aux=302, n=6, m=width, q=2, x=12, y=10)
-        pair.execute(Op.DIV, dst=320, src=320, aux=302, n=width, m=2, q=16, x=12, y=arch.numeric.sum_frac(10))
+        pair.execute(
+            Op.DIV, dst=320, src=320, aux=302, n=width, m=2, q=16, x=12, y=arch.numeric.sum_frac(10)
+        )
 
     run()
 

@@ -3,11 +3,22 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from pairs import MOODS, SMALL, WORDS, Pair, machines
+
 from tokenpath.hw.arch.isa import Op
 
-SHAPED = [Op.SUM, Op.MAX, Op.RMS, Op.ROPE, Op.SILU, Op.DIV, Op.QUANT, Op.MERGE, Op.ARGMAX, Op.ARGPAIR]
+SHAPED = [
+    Op.SUM,
+    Op.MAX,
+    Op.RMS,
+    Op.ROPE,
+    Op.SILU,
+    Op.DIV,
+    Op.QUANT,
+    Op.MERGE,
+    Op.ARGMAX,
+    Op.ARGPAIR,
+]
 
 
 def place(draw, words):
@@ -25,23 +36,35 @@ def instruction(draw, op, arch):
             m, stride = m + (not q), draw(st.integers(0, 40))
             slots = (m - 1) * stride + n if m else 0
             return {
-                "dst": place(draw, n), "src": place(draw, slots), "aux": stride, "bux": place(draw, n), "n": n,
-                "m": m, "q": q,
+                "dst": place(draw, n), "src": place(draw, slots), "aux": stride,
+                "bux": place(draw, n), "n": n, "m": m, "q": q,
             }  # fmt: skip
         case Op.RMS:
             return {
-                "dst": place(draw, n * m), "src": place(draw, n * m), "aux": place(draw, 3), "bux": place(draw, n),
-                "n": n, "m": m, "q": q, "x": frac, "y": frac_out,
+                "dst": place(draw, n * m), "src": place(draw, n * m), "aux": place(draw, 3),
+                "bux": place(draw, n), "n": n, "m": m, "q": q, "x": frac, "y": frac_out,
             }  # fmt: skip
         case Op.ROPE:
             n, m = max(2, n & ~1), max(1, m)
-            return {"dst": place(draw, n * m), "src": place(draw, n * m), "aux": place(draw, n), "n": n, "m": m}
+            return {
+                "dst": place(draw, n * m),
+                "src": place(draw, n * m),
+                "aux": place(draw, n),
+                "n": n,
+                "m": m,
+            }
         case Op.SILU:
-            return {"dst": place(draw, n), "src": place(draw, n), "aux": place(draw, n), "n": n, "x": frac}
+            return {
+                "dst": place(draw, n),
+                "src": place(draw, n),
+                "aux": place(draw, n),
+                "n": n,
+                "x": frac,
+            }
         case Op.DIV:
             return {
-                "dst": place(draw, n * m), "src": place(draw, n * m), "aux": place(draw, m), "n": n, "m": m,
-                "q": frac_out, "x": frac, "y": draw(st.integers(0, 16)),
+                "dst": place(draw, n * m), "src": place(draw, n * m), "aux": place(draw, m),
+                "n": n, "m": m, "q": frac_out, "x": frac, "y": draw(st.integers(0, 16)),
             }  # fmt: skip
         case Op.QUANT:
             to_append = draw(st.integers(0, 1))
@@ -50,19 +73,34 @@ def instruction(draw, op, arch):
                 dst = draw(st.integers(0, arch.append_beats - min(m * beats, 8)))
                 m = m if m * beats <= arch.append_beats else 1
             else:
-                m, dst = min(m, arch.queries), draw(st.integers(0, max(0, arch.operand_beats - beats)))
+                m, dst = (
+                    min(m, arch.queries),
+                    draw(st.integers(0, max(0, arch.operand_beats - beats))),
+                )
                 n = n if beats <= arch.operand_beats else 1
-            return {"dst": dst, "src": place(draw, n * m), "n": n, "m": m, "x": frac, "y": to_append}
+            return {
+                "dst": dst,
+                "src": place(draw, n * m),
+                "n": n,
+                "m": m,
+                "x": frac,
+                "y": to_append,
+            }
         case Op.MERGE:
             n, q, m = draw(st.integers(0, 8)), draw(st.integers(0, 3)), m + 1
             size = q * (n + 2)
             stride = draw(st.integers(0, 40))
             return {
-                "dst": place(draw, size), "src": place(draw, (m - 1) * stride + size), "aux": stride, "n": n, "m": m,
-                "q": q,
+                "dst": place(draw, size), "src": place(draw, (m - 1) * stride + size),
+                "aux": stride, "n": n, "m": m, "q": q,
             }  # fmt: skip
         case Op.ARGMAX:
-            return {"dst": place(draw, 2), "src": place(draw, n), "aux": draw(st.integers(0, 9)), "n": n}
+            return {
+                "dst": place(draw, 2),
+                "src": place(draw, n),
+                "aux": draw(st.integers(0, 9)),
+                "n": n,
+            }
     return {"dst": place(draw, 2), "src": place(draw, 2 * n), "n": n}
 
 
@@ -76,7 +114,10 @@ def test_each_operation_equals_golden(op):
         pair = Pair(arch, seed, mood)
         operands = data.draw(instruction(op, arch))
         if op == Op.RMS and data.draw(st.booleans()):  # constants as the compiler makes them
-            pair.write(operands["aux"], [operands["n"] * 40, 65536 + seed * 600, operands["n"].bit_length() >> 1])
+            pair.write(
+                operands["aux"],
+                [operands["n"] * 40, 65536 + seed * 600, operands["n"].bit_length() >> 1],
+            )
         pair.execute(op, **operands)
         corners["clamped"] += pair.clamped > 0
         corners["wrapped"] += pair.wrapped > 0
