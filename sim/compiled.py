@@ -82,7 +82,7 @@ class _Cache(FunctionCache):
     """numba's cache of one function's machine code, void when its :func:`stamp` changes."""
 
     def __init__(self, function: FunctionType) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         del self._cache_file
 
     @cached_property

@@ -4,7 +4,9 @@ and read back."""
 import hashlib
 import io
 import json
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -18,6 +20,10 @@ from tokenpath.hw.arch.errors import InputError
 I64 = NDArray[np.int64]
 FORMAT = "tokenpath run 1"
 LARGEST_FILE = 1 << 32
+_UNREADABLE = (
+    *(OSError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile, zlib.error, struct.error),
+    *(ValueError, TypeError, AttributeError, LookupError, OverflowError),
+)
 
 
 @dataclass(kw_only=True)
@@ -103,7 +109,7 @@ class Run:
             raise InputError(
                 f"no run {str(path)!r}; save one with 'tokenpath decode --save FILE'"
             ) from None
-        except (OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError, EOFError) as error:
+        except _UNREADABLE as error:
             raise InputError(
                 f"{str(path)!r} is not a saved run ({type(error).__name__}); make one "
                 f"with 'tokenpath decode --save FILE'"

@@ -237,10 +237,13 @@ class Control:
         return self.program.where(node.tile, node.engine, node.index)
 
     def _stuck(self) -> str:
-        """Which instruction waits for ever: one whose semaphore gets too few posts, or any."""
-        queues = zip(self._pc, self.nodes, strict=True)
-        stuck = [queue[pc] for pc, queue in queues if pc < len(queue)]
-        for node in stuck:
+        """Which instruction waits for ever: one that gets too few posts, or one of a circle."""
+        now = {
+            a: q[pc]
+            for a, (pc, q) in enumerate(zip(self._pc, self.nodes, strict=True))
+            if pc < len(q)
+        }
+        for node in now.values():
             if node.wait and not self._issued[node.agent]:
                 key = node.tile, node.wait
                 sent = self._taken.get(key, 0) + self._have.get(key, 0) + len(self._unsent(key))
@@ -250,7 +253,17 @@ class Control:
                 if sent < needed:
                     text = f"{needed} posts of semaphore {node.wait} are waited for, {sent} sent"
                     return f"{self.where(node)}: waits for ever: {text} ({self.at})"
-        return f"{self.where(stuck[0])}: deadlock: waits for {self._reason(stuck[0])} ({self.at})"
+        node = next(iter(now.values()))
+        for _ in now:  # after as many steps it's in the circle
+            node = now[self._blocker(node).agent]
+        return f"{self.where(node)}: deadlock: waits for {self._reason(node)} ({self.at})"
+
+    def _blocker(self, node: Node) -> Node:
+        """The first instruction that a stuck one waits for."""
+        if node.wait and not self._issued[node.agent]:
+            return self._unsent((node.tile, node.wait))[0]
+        assert node.stream is not None  # nothing else takes its time
+        return node.stream
 
     def _unsent(self, key: tuple[int, int]) -> list[Node]:
         """The instructions still to come that post a semaphore, once for each post."""
@@ -268,12 +281,10 @@ class Control:
 
     def _reason(self, node: Node) -> str:
         """What a stuck instruction waits for."""
-        if node.wait and not self._issued[node.agent]:
-            poster = self._unsent((node.tile, node.wait))[0]
-            return f"semaphore {node.wait}, which {self.where(poster)} posts, itself waiting"
+        blocker = self.where(self._blocker(node))
+        if not self._issued[node.agent]:
+            return f"semaphore {node.wait}, which {blocker} posts, itself waiting"
         if node.op == Op.STREAM:
-            assert node.stream is not None
             depth = self.program.arch.stream_depth
-            return f"{self.where(node.stream)} to take its beats; stream_depth is {depth}"
-        assert node.stream is not None
-        return f"the beats of {self.where(node.stream)}"
+            return f"{blocker} to take its beats; stream_depth is {depth}"
+        return f"the beats of {blocker}"

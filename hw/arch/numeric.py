@@ -37,16 +37,14 @@ SEGMENT_BITS = 5
 
 
 def _centred(function, start: float, stop: float, frac: int) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
-    """Nodes of a piecewise linear table over [start, stop], shifted so that the error is
-    centred."""
+    """Nodes of a piecewise linear table over [start, stop], inner ones shifted to centre the error."""
     count = 1 << SEGMENT_BITS
     step = (stop - start) / count
-    chord = [function(start + i * step) for i in range(count + 1)]
-    sags = [
-        (chord[i] + chord[i + 1]) / 2 - function(start + (i + 0.5) * step) for i in range(count)
-    ]
-    sags.append(sags[-1])
-    return tuple(round((value - sag / 2) * 2**frac) for value, sag in zip(chord, sags, strict=True))
+    nodes = [function(start + i * step) for i in range(count + 1)]
+    for i in range(1, count):
+        sag = (nodes[i] + nodes[i + 1]) / 2 - function(start + (i + 0.5) * step)
+        nodes[i] -= sag / 2
+    return tuple(round(node * 2**frac) for node in nodes)
 
 
 EXP2_TABLE = _centred(lambda x: 2.0**x, 0.0, 1.0, 15)
@@ -76,7 +74,7 @@ def saturate(value: int) -> int:
 
 
 def shift_round(value: int, shift: int) -> int:
-    """``value / 2**shift`` rounded half up, for ``|value| < 2**62``; a negative shift moves left.
+    """``value / 2**shift`` rounded half up, for ``|value| < 2**61``; a negative shift moves left.
 
     A left shift is by at most 30 places and of a value clamped to 32 bits first: what that loses
     is far outside every word.
@@ -175,7 +173,7 @@ def dot_term(
     """Integer product sum of one block, scaled by its two scales and rounded once onto the grid of
     ``frac`` bits.
 
-    ``product_sum`` needs fewer than 52 bits. The caller clamps it with :func:`clamp_term`.
+    ``product_sum`` needs fewer than 46 bits. The caller clamps it with :func:`clamp_term`.
     """
     mantissa = scale_mantissa(weight, k_weight) * scale_mantissa(operand, k_operand)
     shift = k_weight + k_operand - (weight >> k_weight) - (operand >> k_operand) - frac

@@ -67,7 +67,7 @@ def _header(program: Program) -> dict[str, Any]:
         "version": VERSION,
         "fingerprint": program.arch.fingerprint,
         "arch": program.arch.as_dict(),
-        "shapes": {name: view and list(view.shape) for name, view in views.items()},
+        "shapes": {n: None if view is None else list(view.shape) for n, view in views.items()},
         "code": [asdict(code) for code in program.code],
         "rules": [asdict(rule) for rule in program.rules],
         "meta": program.meta,

@@ -18,7 +18,6 @@ The operation's values are read and written when both sides have issued. An APPE
 operation that has not issued yet would be seen too early, so it is refused.
 """
 
-import numpy as np
 
 from tokenpath.hw.arch.isa import COLUMN, Op
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
@@ -27,16 +26,95 @@ from tokenpath.sim.compiled import time
 from .events import ID_BITS, push
 from .jit import inner
 from .state import (
-    BEATS_READ, BLOCK, BUSY, CAUSE, CODE0, CODE_WIDTH, CURSOR, C_BEATS, C_EPILOGUE, C_FLITS,
-    C_INJECT, C_INTERVAL, C_PENDING, C_REGS, C_SEMS, C_START, DESCRIPTOR, DESCRIPTORS_LEFT,
-    END_INJECT, END_RECORD, END_TIME, ERROR_ENGINE, E_WIDTH, FINISHED, FIRST, HEAP_N, ISSUED,
-    ISSUED_STREAMS, LANES, LOGGING, LOG_N, L_APPEND, L_COMPUTE, L_WIDTH, NEED, NEEDS_FIRST,
-    NEEDS_LAST, NEXT_BEAT, NOT_PENDING, N_DST, N_OP, N_RECORD, N_SEMAPHORE, N_SRC, N_WIDTH,
-    OVERWRITTEN, PC, PC_END, P_BEATS, P_FIRST_BEAT, P_INTERVAL, P_READ, P_RECORD, P_SRC,
-    P_STREAM_RECORD, P_TAKEN, P_WIDTH, QUEUED, READY_AT, READY_N, RING, RUNNING, R_CAUSE, R_END,
-    R_FIRST, R_FLITS, R_INJECT, R_ISSUED, R_VIA, R_VIA_AT, R_WIDTH, SEMAPHORE, STARVED, STATE,
-    STATUS, STORE_LATENCY, STREAM_DEPTH, S_ISSUED, S_PENDING, S_WIDTH, TAKEN_STREAMS, TRACE,
-    UNEQUAL, VIA, VIA_AT, VLANES, WAITING, WORKING,
+    BEATS_READ,
+    BLOCK,
+    BUSY,
+    C_BEATS,
+    C_EPILOGUE,
+    C_FLITS,
+    C_INJECT,
+    C_INTERVAL,
+    C_PENDING,
+    C_REGS,
+    C_SEMS,
+    C_START,
+    CAUSE,
+    CODE0,
+    CODE_WIDTH,
+    CURSOR,
+    DESCRIPTOR,
+    DESCRIPTORS_LEFT,
+    E_WIDTH,
+    END_INJECT,
+    END_RECORD,
+    END_TIME,
+    ERROR_ENGINE,
+    FINISHED,
+    FIRST,
+    HEAP_N,
+    ISSUED,
+    ISSUED_STREAMS,
+    L_APPEND,
+    L_COMPUTE,
+    L_WIDTH,
+    LANES,
+    LOG_N,
+    LOGGING,
+    N_DST,
+    N_OP,
+    N_RECORD,
+    N_SEMAPHORE,
+    N_SRC,
+    N_WIDTH,
+    NEED,
+    NEEDS_FIRST,
+    NEEDS_LAST,
+    NEXT_BEAT,
+    NOT_PENDING,
+    OVERWRITTEN,
+    P_BEATS,
+    P_FIRST_BEAT,
+    P_INTERVAL,
+    P_READ,
+    P_RECORD,
+    P_SRC,
+    P_STREAM_RECORD,
+    P_TAKEN,
+    P_WIDTH,
+    PC,
+    PC_END,
+    QUEUED,
+    R_CAUSE,
+    R_END,
+    R_FIRST,
+    R_FLITS,
+    R_INJECT,
+    R_ISSUED,
+    R_VIA,
+    R_VIA_AT,
+    R_WIDTH,
+    READY_AT,
+    READY_N,
+    RING,
+    RUNNING,
+    S_ISSUED,
+    S_PENDING,
+    S_WIDTH,
+    SEMAPHORE,
+    STARVED,
+    STATE,
+    STATUS,
+    STORE_LATENCY,
+    STREAM_DEPTH,
+    TAKEN_STREAMS,
+    TRACE,
+    UNEQUAL,
+    VIA,
+    VIA_AT,
+    VLANES,
+    WAITING,
+    WORKING,
+    Engines,
 )  # fmt: skip
 
 beat_interval = time.beat_interval
@@ -54,19 +132,19 @@ UNKNOWN = -2
 
 
 @inner
-def operand(s, tile, at):
+def operand(s: Engines, tile: int, at: int) -> int:
     """Immediate + register of the operand at a place of the code table (its register is in the next one)."""
-    return s.code[at] + s.registers[tile * s.constants[C_REGS] + s.code[at + 1]]
+    return wide(s.code[at] + s.registers[tile * s.constants[C_REGS] + s.code[at + 1]])
 
 
 @inner
-def end_at(s, e, t):
+def end_at(s: Engines, e: int, t: int) -> None:
     """Engine e ends its instruction: it is ready, and its post visible, at the start of cycle t."""
     s.g[HEAP_N] = push(s.heap, s.g[HEAP_N], (t << ID_BITS) | e)
 
 
 @inner
-def note(s, what, a, b, c):
+def note(s: Engines, what: int, a: int, b: int, c: int) -> None:
     """Tell the replay of the values what happened: ``4 * tile + kind``."""
     at = s.g[LOG_N] * L_WIDTH
     s.log[at] = what
@@ -77,7 +155,7 @@ def note(s, what, a, b, c):
 
 
 @inner
-def post(s, tile, semaphore, record, inject, flits):
+def post(s: Engines, tile: int, semaphore: int, record: int, inject: int, flits: int) -> None:
     """Add one to a semaphore; wakes the engine for which this makes it sufficient."""
     at = tile * s.constants[C_SEMS] + semaphore
     s.semaphores[at] += 1
@@ -94,7 +172,7 @@ def post(s, tile, semaphore, record, inject, flits):
 
 
 @inner
-def finish(s, e, t):
+def finish(s: Engines, e: int, t: int) -> None:
     """The end of an engine's instruction at the start of t: record, post, next instruction."""
     i, tile, engines = e * E_WIDTH, e >> 2, s.engines
     pc = engines[i + PC]
@@ -116,7 +194,7 @@ def finish(s, e, t):
         s.g[END_INJECT] = -1
     semaphore = s.code[pc * CODE_WIDTH + POST]
     if semaphore:
-        post(s, tile, semaphore, record, np.int64(-1), record)
+        post(s, tile, semaphore, record, -1, record)
     engines[i + PC] = pc + 1
     if pc + 1 == engines[i + PC_END]:
         engines[i + STATE] = FINISHED
@@ -133,7 +211,7 @@ def finish(s, e, t):
 
 
 @inner
-def issue(s, e, t):
+def issue(s: Engines, e: int, t: int) -> None:
     """Issue the instruction of a ready engine in cycle t, or leave it waiting."""
     i, tile, engines = e * E_WIDTH, e >> 2, s.engines
     row = engines[i + PC] * CODE_WIDTH
@@ -161,13 +239,13 @@ def issue(s, e, t):
 
 
 @inner
-def compute(s, e, tile, row, t):
+def compute(s: Engines, e: int, tile: int, row: int, t: int) -> None:
     """A compute operation issued in t: a vector operation, or one on the beats of a STREAM."""
     op, k = s.code[row + OP], s.constants
     n, m, q = operand(s, tile, row + N), operand(s, tile, row + M), s.code[row + Q]
     if op != DOT and op != SCORE and op != AXPY and op != LOAD:
         if k[LOGGING]:
-            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, np.int64(0), np.int64(0))
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, 0, 0)
         end_at(s, e, t + 1 + vector_cycles(op, n, m, q, k[VLANES], k[BLOCK]))
         return
     beats = n * row_beats(m, k[LANES])
@@ -176,7 +254,7 @@ def compute(s, e, tile, row, t):
     if beats == 0:
         s.engines[e * E_WIDTH + FIRST] = start
         if k[LOGGING]:
-            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, np.int64(0), np.int64(0))
+            note(s, 4 * tile + L_COMPUTE, row // CODE_WIDTH, 0, 0)
         end_at(s, e, start + epilogue)
         return
     i = tile * S_WIDTH
@@ -189,7 +267,7 @@ def compute(s, e, tile, row, t):
 
 
 @inner
-def memory(s, e, tile, row, t):
+def memory(s: Engines, e: int, tile: int, row: int, t: int) -> None:
     """A STREAM or APPEND issued in t."""
     k, streams = s.constants, s.streams
     n = operand(s, tile, row + N)
@@ -217,7 +295,7 @@ def memory(s, e, tile, row, t):
 
 
 @inner
-def append(s, e, tile, row, n, t):
+def append(s: Engines, e: int, tile: int, row: int, n: int, t: int) -> None:
     """An APPEND of n beats issued in t."""
     i, dst, ring = tile * S_WIDTH, operand(s, tile, row + DST), s.constants[RING]
     for k in range(s.streams[i + TAKEN_STREAMS], s.streams[i + ISSUED_STREAMS]):
@@ -227,12 +305,12 @@ def append(s, e, tile, row, n, t):
             s.g[STATUS] = OVERWRITTEN
             s.g[ERROR_ENGINE] = e
     if s.constants[LOGGING]:
-        note(s, 4 * tile + L_APPEND, row // CODE_WIDTH, np.int64(0), np.int64(0))
+        note(s, 4 * tile + L_APPEND, row // CODE_WIDTH, 0, 0)
     end_at(s, e, t + 1 + n)
 
 
 @inner
-def put(s, e, tile, row, t):
+def put(s: Engines, e: int, tile: int, row: int, t: int) -> None:
     """A PUT issued in t: hand its first descriptor to the network interface."""
     m = operand(s, tile, row + M)
     if m == 0:
@@ -250,7 +328,7 @@ def put(s, e, tile, row, t):
 
 
 @inner
-def consumed(s, tile, beat):
+def consumed(s: Engines, tile: int, beat: int) -> int:
     """Cycle in which a beat is consumed: -1 before the first beat, UNKNOWN as long as its operation isn't settled.
 
     Beats are asked for in ascending order; the pair that has the beat is then the one at CURSOR.
@@ -262,13 +340,13 @@ def consumed(s, tile, beat):
         at = (tile * ring + s.streams[i + CURSOR] % ring) * P_WIDTH
         behind = beat - s.pairs[at + P_FIRST_BEAT]
         if behind < s.pairs[at + P_BEATS]:
-            return s.pairs[at + P_TAKEN] + s.pairs[at + P_INTERVAL] * behind
+            return wide(s.pairs[at + P_TAKEN] + s.pairs[at + P_INTERVAL] * behind)
         s.streams[i + CURSOR] += 1
     return UNKNOWN
 
 
 @inner
-def throttled(s, tile, e, at):
+def throttled(s: Engines, tile: int, e: int, at: int) -> None:
     """The memory engine's STREAM had to wait for the consumption of a beat in cycle ``at``, by the pair at CURSOR."""
     ring = s.constants[RING]
     pair = (tile * ring + s.streams[tile * S_WIDTH + CURSOR] % ring) * P_WIDTH
@@ -277,7 +355,7 @@ def throttled(s, tile, e, at):
 
 
 @inner
-def settle(s, tile):
+def settle(s: Engines, tile: int) -> None:
     """Fill in all first reads, first consumptions and ends of the tile's streams that are known by now."""
     i, streams, pairs, k = tile * S_WIDTH, s.streams, s.pairs, s.constants
     e = 4 * tile
@@ -308,7 +386,7 @@ def settle(s, tile):
 
 
 @inner
-def take(s, tile, e):
+def take(s: Engines, tile: int, e: int) -> None:
     """Settle the pending operation of compute engine e, if its STREAM's first read is known."""
     i, streams, pairs, k = tile * S_WIDTH, s.streams, s.pairs, s.constants
     at = (tile * k[RING] + streams[i + TAKEN_STREAMS] % k[RING]) * P_WIDTH
@@ -331,5 +409,5 @@ def take(s, tile, e):
     streams[i + C_PENDING] = 0
     streams[i + TAKEN_STREAMS] += 1
     if k[LOGGING]:
-        note(s, 4 * tile + L_COMPUTE, engines[j + PC], pairs[at + P_SRC], np.int64(0))
+        note(s, 4 * tile + L_COMPUTE, engines[j + PC], pairs[at + P_SRC], 0)
     end_at(s, e, first + streams[i + C_INTERVAL] * (streams[i + C_BEATS] - 1) + streams[i + C_EPILOGUE] + 1)

@@ -1,13 +1,18 @@
 """A binary heap of events: int64 keys ``cycle << 26 | identifier``, the smallest first."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .jit import inner
+
+I64 = NDArray[np.int64]
 
 ID_BITS = 26
 ID_MASK = (1 << ID_BITS) - 1
 
 
 @inner
-def push(heap, count, key):
+def push(heap: I64, count: int, key: int) -> int:
     """Add a key to the ``count`` keys of the heap; returns the new count."""
     at = count
     while at > 0:
@@ -21,7 +26,7 @@ def push(heap, count, key):
 
 
 @inner
-def pop(heap, count):
+def pop(heap: I64, count: int) -> int:
     """Take the smallest key (``heap[0]``, to be read before) away; returns the new count."""
     count -= 1
     key = heap[count]

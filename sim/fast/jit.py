@@ -1,10 +1,15 @@
-"""``inner``: functions that only kernels call; and a word to the user before a kernel is compiled for the first time."""
+"""``inner``: functions that only kernels call; pointers; and a word to the user before a kernel is compiled first.
+
+Kernels get the addresses of their arrays, and index bare pointers. An array would be a structure of seven fields that each
+function passes on and counts references of, which cost most of the time that a flit or an instruction takes.
+"""
 
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
+from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -18,11 +23,35 @@ def inner(function: Function) -> Function:
 
     Integer literals are arguments like any other integers, as with ``compiled.kernel``.
     """
-    compiled: Any = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    compiled: Any = njit(error_model="numpy", **options)(function)
     if compiled is not function:  # NUMBA_DISABLE_JIT
         template = compiled.get_call_template
         compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
     return cast(Function, compiled)
+
+
+@inner
+def wide(value: int) -> int:
+    """A number of 32 bits as one of 64, the only integers that functions are compiled for."""
+    return value + 0
+
+
+def _pointer(kind: Any) -> Any:
+    target: Any = types.CPointer(kind)  # type: ignore[no-untyped-call]
+
+    @intrinsic
+    def pointer(typing: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(target))
+
+        return target(types.int64), generate
+
+    return pointer
+
+
+pointer32, pointer64 = _pointer(types.int32), _pointer(types.int64)
+"""From an address to something to index, without any check."""
 
 
 def is_cached(compiled: Any) -> bool:

@@ -19,18 +19,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenpath.hw.arch.isa import COLUMN, Op
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.compiled import kernel
 
 from . import state as s
-from .engine import APPEND, AXPY, DOT, LOAD, M, OP, PUT, Q, SCORE, STREAM, operand, stream_epilogue, stream_prologue
-from .jit import inner
+from .engine import APPEND, AXPY, DOT, LOAD, OP, PUT, SCORE, STREAM, M, Q, operand, stream_epilogue, stream_prologue
+from .jit import inner, wide
 from .network import next_channel
 from .state import (
-    CODE0, CODE_WIDTH, END_FLITS, END_INJECT, END_RECORD, END_TIME, END_TO, E_WIDTH, I64, Q_CYCLES,
-    Q_DOWN, Q_LATENCY, Q_NODE, Q_WIDTH, R_CAUSE, R_END, R_FLITS, R_INJECT, R_ISSUED, R_VIA,
-    R_VIA_AT, R_WIDTH, VCS, VLANES,
+    CODE0,
+    CODE_WIDTH,
+    E_WIDTH,
+    END_FLITS,
+    END_INJECT,
+    END_RECORD,
+    END_TIME,
+    END_TO,
+    I64,
+    Q_CYCLES,
+    Q_DOWN,
+    Q_LATENCY,
+    Q_NODE,
+    Q_WIDTH,
+    R_CAUSE,
+    R_END,
+    R_FLITS,
+    R_INJECT,
+    R_ISSUED,
+    R_VIA,
+    R_VIA_AT,
+    R_WIDTH,
+    TILES,
+    VCS,
+    VLANES,
+    Engines,
+    Network,
+    addresses,
+    engines_at,
+    network_at,
 )  # fmt: skip
 
 LAYERS = ("compute", "memory", "interconnect", "wait")
@@ -49,23 +75,23 @@ class Ledger:
 
 
 @inner
-def flight(e, n, source, to, flits, cycles, parts):
+def flight(e: Engines, n: Network, source: int, to: int, flits: int, cycles: int, parts: I64) -> None:
     """Part the cycles between a packet's first flit and its delivery."""
     node, hop, slowest = source, 1 + SINK_CYCLES, 1
     while node != to:
         q = next_channel(e, n, node, to) // e.constants[VCS] * Q_WIDTH
         hop += n.ports[q + Q_LATENCY]
         slowest = max(slowest, n.ports[q + Q_CYCLES])
-        node = np.int64(n.ports[n.ports[q + Q_DOWN] * Q_WIDTH + Q_NODE])
+        node = wide(n.ports[n.ports[q + Q_DOWN] * Q_WIDTH + Q_NODE])
     parts[HOP] += hop
     parts[SERIALISATION] += (flits - 1) * slowest
     parts[CONTENTION] += cycles - hop - (flits - 1) * slowest
 
 
 @inner
-def tile_of(record0, record):
+def tile_of(record0: I64, tiles: int, record: int) -> int:
     """The tile that a record belongs to."""
-    low, high = 0, len(record0) - 1
+    low, high = 0, tiles
     while high - low > 1:
         middle = (low + high) >> 1
         if record0[middle] <= record:
@@ -76,7 +102,7 @@ def tile_of(record0, record):
 
 
 @inner
-def operation(e, tile, row, r, now, sums):
+def operation(e: Engines, tile: int, row: int, r: int, now: int, sums: I64) -> int:
     """Layers of an operation on beats up to cycle ``now``; the cycle at which its cause takes over."""
     op, q, records = e.code[row + OP], e.code[row + Q], e.records
     behind = records[r + R_END] - stream_epilogue(op, operand(e, tile, row + M), q, e.constants[VLANES])
@@ -85,36 +111,37 @@ def operation(e, tile, row, r, now, sums):
         now = behind
     if records[r + R_VIA] >= 0:
         sums[MEMORY] += now - records[r + R_VIA_AT] - 1
-        return records[r + R_VIA_AT] + 1
+        return wide(records[r + R_VIA_AT] + 1)
     start = records[r + R_ISSUED] + 1 + stream_prologue(op)
     sums[MEMORY] += now - start
     sums[COMPUTE] += stream_prologue(op)
-    return records[r + R_ISSUED] + 1
+    return wide(records[r + R_ISSUED] + 1)
 
 
 @kernel
-def trace(e, n, label_of, starts, stages, parts):
+def trace(engines: I64, network: I64, label_of: I64, starts: I64, stages: I64, parts: I64) -> int:
     """Add the critical path of the last step to ``stages`` (labels, 4) and ``parts`` (4,)."""
+    e, n = engines_at(engines), network_at(network)
     g, records = e.g, e.records
     now, record, inject, flits, to = g[END_TIME], g[END_RECORD], g[END_INJECT], g[END_FLITS], g[END_TO]
     while record >= 0:
-        tile = tile_of(e.record0, record)
+        tile = tile_of(e.record0, e.constants[TILES], record)
         at = e.engines[4 * tile * E_WIDTH + CODE0] + record - e.record0[tile]
         row, r, sums = at * CODE_WIDTH, record * R_WIDTH, stages[label_of[at]]
         op, issued = e.code[row + OP], records[r + R_ISSUED]
-        via = np.int64(-1)
+        via = -1
         if inject >= 0:
             sums[INTERCONNECT] += now - issued - 1
             parts[INJECT] += inject - issued - 1
             flight(e, n, tile, to, flits, now - inject, parts)
         elif op == DOT or op == SCORE or op == AXPY or op == LOAD:
             now = operation(e, tile, row, r, now, sums)
-            via = np.int64(records[r + R_VIA])
+            via = wide(records[r + R_VIA])
         elif op == STREAM:
             if records[r + R_VIA] >= 0 and records[r + R_VIA_AT] < now - 1:
-                via = np.int64(records[r + R_VIA])
+                via = wide(records[r + R_VIA])
                 sums[MEMORY] += now - records[r + R_VIA_AT] - 1
-                now = np.int64(records[r + R_VIA_AT] + 1)
+                now = wide(records[r + R_VIA_AT] + 1)
             else:  # never throttled, or followed from its first read
                 sums[MEMORY] += now - issued - 1
         elif op == APPEND:
@@ -124,12 +151,12 @@ def trace(e, n, label_of, starts, stages, parts):
             parts[INJECT] += now - issued - 1
         else:
             sums[COMPUTE] += now - issued - 1
-        inject = np.int64(-1)
+        inject = -1
         if via >= 0:
             record = via
             continue
         sums[WAIT] += 1
-        now = np.int64(issued)
+        now = wide(issued)
         cause = records[r + R_CAUSE]
         if cause >= 0:
             record, inject, flits, to = cause, records[r + R_INJECT], records[r + R_FLITS], tile
@@ -137,7 +164,7 @@ def trace(e, n, label_of, starts, stages, parts):
             break
         else:
             record -= 1
-    return now
+    return wide(now)
 
 
 class Tracer:
@@ -151,7 +178,7 @@ class Tracer:
     def ledger(self, engines: s.Engines, network: s.Network) -> Ledger:
         """Trace the last step back. Raises RuntimeError if its segments don't sum to its cycles."""
         stages, parts = np.zeros((len(self.labels), len(LAYERS)), np.int64), np.zeros(len(PARTS), np.int64)
-        rest = trace(engines, network, self.label_of, self.starts, stages, parts)
+        rest = trace(addresses(engines), addresses(network), self.label_of, self.starts, stages, parts)
         cycles = int(engines.g[END_TIME])
         if stages.sum() != cycles or (rest != 0 and cycles):
             raise RuntimeError(f"the ledger has {stages.sum()} of {cycles} cycles and ends at cycle {rest}")

@@ -4,18 +4,55 @@ from tokenpath.sim.compiled import kernel
 
 from .engine import finish, issue, note, post
 from .events import ID_BITS, ID_MASK, pop
-from .jit import inner
+from .jit import inner, wide
 from .network import network_cycle, start_descriptor
 from .state import (
-    ACTIVE_N, DEADLOCK, DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DONE, END_FLITS, END_INJECT,
-    END_RECORD, END_TIME, END_TO, FLUSH_LOG, GROW_PACKETS, HEAP_N, INJECTING_N, K_DST, K_FLITS,
-    K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, LAST_CYCLE, LOGGING, LOG_N,
-    LOG_SIZE, L_DELIVER, NEVER, NOW, READY_N, RUNNING, STATUS, TILES, TOO_LONG,
+    ACTIVE_N,
+    DEADLOCK,
+    DELIVER_HEAD,
+    DELIVER_MASK,
+    DELIVER_N,
+    DONE,
+    END_FLITS,
+    END_INJECT,
+    END_RECORD,
+    END_TIME,
+    END_TO,
+    FLUSH_LOG,
+    GROW_PACKETS,
+    HEAP_N,
+    I64,
+    INJECTING_N,
+    K_DST,
+    K_FLITS,
+    K_INJECT,
+    K_OP,
+    K_RECORD,
+    K_SEMAPHORE,
+    K_TO,
+    K_WIDTH,
+    K_WORDS,
+    L_DELIVER,
+    LAST_CYCLE,
+    LOG_N,
+    LOG_SIZE,
+    LOGGING,
+    NEVER,
+    NOW,
+    READY_N,
+    RUNNING,
+    STATUS,
+    TILES,
+    TOO_LONG,
+    Engines,
+    Network,
+    engines_at,
+    network_at,
 )  # fmt: skip
 
 
 @inner
-def deliver(s, packet, t):
+def deliver(s: Engines, packet: int, t: int) -> None:
     """The last word of a packet, and its post, are visible at the start of t."""
     p, packets = packet * K_WIDTH, s.packets
     if s.constants[LOGGING]:
@@ -35,7 +72,7 @@ def deliver(s, packet, t):
 
 
 @inner
-def visible(s, n, t):
+def visible(s: Engines, n: Network, t: int) -> None:
     """Apply everything that becomes visible at the start of cycle t."""
     g = s.g
     while g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
@@ -55,8 +92,12 @@ def visible(s, n, t):
 
 
 @kernel
-def simulate(s, n):
-    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be called again after."""
+def simulate(engines: I64, network: I64) -> int:
+    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be called again after.
+
+    Takes the addresses of the arrays of Engines and Network.
+    """
+    s, n = engines_at(engines), network_at(network)
     g, t = s.g, s.g[NOW]
     while True:
         if s.constants[LOGGING] and g[LOG_N] + 6 * s.constants[TILES] > s.constants[LOG_SIZE]:
@@ -67,7 +108,7 @@ def simulate(s, n):
             g[READY_N] -= 1
             issue(s, s.ready[g[READY_N]], t)
         if g[STATUS] != 0:
-            return g[STATUS]
+            return wide(g[STATUS])
         following = NEVER
         if n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
             if s.free_packets[0] < n.counts[INJECTING_N]:

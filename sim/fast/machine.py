@@ -44,15 +44,15 @@ class FastMachine:
             self.payload = self._new_payload()
         announce(simulate)
 
-    def _new_payload(self) -> s.I64:
+    def _new_payload(self) -> s.I32:
         packets = len(self.engines.packets) // s.K_WIDTH
-        return np.zeros(packets * self.program.arch.max_packet_words, np.int64)
+        return np.zeros(packets * self.program.arch.max_packet_words, np.int32)
 
     def step(self, token: int, position: int) -> Step:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
         self._reset(token, position)
         before = self._counts()
-        while (status := simulate(self.engines, self.network)) in (s.GROW_PACKETS, s.FLUSH_LOG):
+        while (status := simulate(s.addresses(self.engines), s.addresses(self.network))) in (s.GROW_PACKETS, s.FLUSH_LOG):
             self._replay()
             if status == s.GROW_PACKETS:
                 self._grow()
@@ -106,7 +106,7 @@ class FastMachine:
     def _grow(self) -> None:
         old = len(self.engines.packets) // s.K_WIDTH
         packets = np.concatenate([self.engines.packets, np.zeros_like(self.engines.packets)])
-        free = np.zeros(2 * old + 1, np.int32)
+        free = np.zeros(2 * old + 1, np.int64)
         count = int(self.engines.free_packets[0])
         free[1 : 1 + count] = self.engines.free_packets[1 : 1 + count]
         free[1 + count : 1 + count + old] = np.arange(old, 2 * old)
@@ -121,7 +121,7 @@ class FastMachine:
         if self.has_values:
             from .replay import replay
 
-            replay(self.engines, self.values, self.values.vector, self.payload)
+            replay(s.addresses(self.engines), self.values, self.values.vector, self.payload)
 
     def _counts(self) -> tuple[int, int]:
         """Saturations and overflows so far."""

@@ -16,46 +16,108 @@ buffers with flits are looked at; when a cycle moved nothing, the next one worth
 Pointers and held channels persist from step to step; credits and links have all the time between two steps.
 """
 
-import numpy as np
 
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
-from tokenpath.sim.compiled import part, time
+from tokenpath.sim.compiled import time
 
 from .engine import end_at, note
-from .jit import inner
+from .jit import inner, wide
 from .state import (
-    ACTIVE_N, B_FILL, B_HEAD, B_HIGH, B_LATENCY, B_LOW, B_NUMBER, B_PORT, B_REQUEST, B_WIDTH,
-    DELIVER_HEAD, DELIVER_MASK, DELIVER_N, DESCRIPTOR, DESCRIPTORS_LEFT, DIMS, FLITS_LEFT,
-    FLIT_WORDS, H_BUFFER, H_HIGH, H_LOCK, H_LOW, H_PORT, H_TAIL, H_WIDTH, INJECTED, INJECTING_N,
-    K_DST, K_FLITS, K_INJECT, K_OP, K_RECORD, K_SEMAPHORE, K_TO, K_WIDTH, K_WORDS, LISTED, LOGGING,
-    L_INJECT, MAX_WORDS, NEVER, N_DST, N_NEXT_DST, N_NEXT_SRC, N_OP, N_PACKET, N_RECORD,
-    N_SEMAPHORE, N_SRC, N_TAIL, N_TO, N_WIDTH, ONE_FLIT, Q_BEST, Q_COUNT, Q_CYCLES, Q_FREE,
-    Q_IN_BEST, Q_IN_NEXT, Q_KEY, Q_LATENCY, Q_NEXT, Q_NODE, Q_PORTS, Q_WIDTH, TILES, VCS,
+    ACTIVE_N,
+    B_FILL,
+    B_HEAD,
+    B_HIGH,
+    B_LATENCY,
+    B_LOW,
+    B_NUMBER,
+    B_PORT,
+    B_REQUEST,
+    B_WIDTH,
+    DELIVER_HEAD,
+    DELIVER_MASK,
+    DELIVER_N,
+    DESCRIPTOR,
+    DESCRIPTORS,
+    DESCRIPTORS_LEFT,
+    DIMS,
+    FLIT_WORDS,
+    FLITS_LEFT,
+    H_BUFFER,
+    H_HIGH,
+    H_LOCK,
+    H_LOW,
+    H_PORT,
+    H_TAIL,
+    H_WIDTH,
+    INJECTED,
+    INJECTING_N,
+    K_DST,
+    K_FLITS,
+    K_INJECT,
+    K_OP,
+    K_RECORD,
+    K_SEMAPHORE,
+    K_TO,
+    K_WIDTH,
+    K_WORDS,
+    L_INJECT,
+    LISTED,
+    LOGGING,
+    MAX_WORDS,
+    N_DST,
+    N_NEXT_DST,
+    N_NEXT_SRC,
+    N_OP,
+    N_PACKET,
+    N_RECORD,
+    N_SEMAPHORE,
+    N_SRC,
+    N_TAIL,
+    N_TO,
+    N_WIDTH,
+    NEVER,
+    ONE_FLIT,
+    Q_BEST,
+    Q_COUNT,
+    Q_CYCLES,
+    Q_FREE,
+    Q_IN_BEST,
+    Q_IN_NEXT,
+    Q_KEY,
+    Q_LATENCY,
+    Q_NEXT,
+    Q_NODE,
+    Q_PORTS,
+    Q_WIDTH,
+    TILES,
+    VCS,
     WORDS_LEFT,
+    Engines,
+    Network,
 )  # fmt: skip
 
 put_flits = time.put_flits
 
 
 @inner
-def next_channel(s, n, node, to):
+def next_channel(s: Engines, n: Network, node: int, to: int) -> int:
     """Output channel at ``node`` of a packet to tile ``to``: Topology.next_hop from its tables."""
-    dims, v, base = s.constants[DIMS], s.constants[VCS], n.node_port0[node]
+    dims, v, base = s.constants[DIMS], s.constants[VCS], wide(n.node_port0[node])
     tiles = s.constants[TILES]
     if node >= tiles:
-        return (base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]) * v
+        return wide((base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]) * v)
     for i in range(dims):
         x, d = n.coordinates[node * dims + i], n.coordinates[to * dims + i]
         if x != d:
-            return base * v + n.routes[n.dim_at[i] + x * n.dim_size[i] + d]
-    return base * v
+            return wide(base * v + n.routes[n.dim_at[i] + x * n.dim_size[i] + d])
+    return wide(base * v)
 
 
 @inner
-def start_descriptor(s, n, tile):
+def start_descriptor(s: Engines, n: Network, tile: int) -> None:
     """The fetch of the NI's descriptor is done: its first flit may be sent in this cycle."""
     i, ni = tile * N_WIDTH, s.interfaces
-    row = (tile * (len(s.descriptors) // (4 * s.constants[TILES])) + ni[i + DESCRIPTOR]) * 4
+    row = (tile * s.constants[DESCRIPTORS] + ni[i + DESCRIPTOR]) * 4
     ni[i + N_TO] = s.descriptors[row]
     ni[i + N_NEXT_SRC] = ni[i + N_SRC] + s.descriptors[row + 1]
     ni[i + WORDS_LEFT] = s.descriptors[row + 2]
@@ -66,11 +128,11 @@ def start_descriptor(s, n, tile):
 
 
 @inner
-def start_packet(s, tile, t):
+def start_packet(s: Engines, tile: int, t: int) -> None:
     """Cut the next packet of the NI's descriptor; its head flit is sent in t."""
     i, ni, packets = tile * N_WIDTH, s.interfaces, s.packets
     s.free_packets[0] -= 1
-    packet = np.int64(s.free_packets[1 + s.free_packets[0]])
+    packet = wide(s.free_packets[1 + s.free_packets[0]])
     words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
     flits = put_flits(words, s.constants[FLIT_WORDS])
     if s.constants[LOGGING]:
@@ -91,8 +153,8 @@ def start_packet(s, tile, t):
     ni[i + FLITS_LEFT] = flits
 
 
-@part
-def enter(n, buffer, slot, flit, when):
+@inner
+def enter(n: Network, buffer: int, slot: int, flit: int, when: int) -> None:
     """Put a flit into a free slot of a buffer; it arrives in cycle ``when``."""
     b, buffers = buffer * B_WIDTH, n.buffers
     n.slots[2 * slot] = flit
@@ -106,13 +168,13 @@ def enter(n, buffer, slot, flit, when):
 
 
 @inner
-def inject(s, n, t):
+def inject(s: Engines, n: Network, t: int) -> int:
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to look at."""
     soon, kept, v, ni = NEVER, 0, s.constants[VCS], s.interfaces
     for index in range(n.counts[INJECTING_N]):
-        tile = np.int64(n.injecting[index])
+        tile = wide(n.injecting[index])
         i = tile * N_WIDTH
-        buffer = np.int64(n.node_port0[tile]) * v
+        buffer = wide(n.node_port0[tile]) * v
         slot = n.buffers[buffer * B_WIDTH + B_LOW] + ni[i + N_TAIL]
         if n.slots[2 * slot] >= 0 or n.slots[2 * slot + 1] > t:
             if n.slots[2 * slot] < 0:
@@ -144,8 +206,8 @@ def inject(s, n, t):
     return soon
 
 
-@part
-def nominate(n, buffer, port, outputs):
+@inner
+def nominate(n: Network, buffer: int, port: int, outputs: int) -> int:
     """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs with a pick."""
     q, ports = port * Q_WIDTH, n.ports
     key = n.buffers[buffer * B_WIDTH + B_NUMBER] - ports[q + Q_NEXT]
@@ -162,12 +224,12 @@ def nominate(n, buffer, port, outputs):
 
 
 @inner
-def request(s, n, t):
+def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
     """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next cycle to look at."""
     buffers, slots, ports, active, v = n.buffers, n.slots, n.ports, n.active, s.constants[VCS]
     soon, kept, outputs, inputs = NEVER, 0, 0, 0
     for index in range(n.counts[ACTIVE_N]):
-        buffer = np.int64(active[index])
+        buffer = wide(active[index])
         b = buffer * B_WIDTH
         if buffers[b + B_FILL] < ONE_FLIT:
             buffers[b + B_FILL] = 0
@@ -178,16 +240,16 @@ def request(s, n, t):
         if slots[2 * slot + 1] > t:
             soon = min(soon, slots[2 * slot + 1])
             continue
-        channel = np.int64(buffers[b + B_REQUEST])
+        channel = wide(buffers[b + B_REQUEST])
         if channel < 0:
-            node = np.int64(ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE])
+            node = wide(ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE])
             channel = next_channel(s, n, node, s.packets[(slots[2 * slot] >> 2) * K_WIDTH + K_TO])
             buffers[b + B_REQUEST] = channel
         h = channel * H_WIDTH
         lock = n.channels[h + H_LOCK]
         if lock >= 0 and lock != buffer:
             continue
-        port = np.int64(n.channels[h + H_PORT])
+        port = wide(n.channels[h + H_PORT])
         if n.channels[h + H_BUFFER] >= 0:
             if ports[port * Q_WIDTH + Q_FREE] > t:
                 soon = min(soon, ports[port * Q_WIDTH + Q_FREE])
@@ -212,24 +274,24 @@ def request(s, n, t):
     n.counts[ACTIVE_N] = kept
     for index in range(inputs):
         p = n.inputs[index] * Q_WIDTH
-        buffer = np.int64(ports[p + Q_IN_BEST])
+        buffer = wide(ports[p + Q_IN_BEST])
         ports[p + Q_IN_BEST] = -1
         channel = buffers[buffer * B_WIDTH + B_REQUEST]
-        outputs = nominate(n, buffer, np.int64(n.channels[channel * H_WIDTH + H_PORT]), outputs)
+        outputs = nominate(n, buffer, wide(n.channels[channel * H_WIDTH + H_PORT]), outputs)
     return outputs, soon
 
 
 @inner
-def grant(s, n, outputs, t):
+def grant(s: Engines, n: Network, outputs: int, t: int) -> None:
     """Stage 4: the flits that won leave their buffers."""
     buffers, slots, ports, channels, v = n.buffers, n.slots, n.ports, n.channels, s.constants[VCS]
     for index in range(outputs):
         q = n.outputs[index] * Q_WIDTH
-        buffer = np.int64(ports[q + Q_BEST])
+        buffer = wide(ports[q + Q_BEST])
         ports[q + Q_BEST] = -1
         b = buffer * B_WIDTH
         slot, h = buffers[b + B_HEAD], buffers[b + B_REQUEST] * H_WIDTH
-        flit = np.int64(slots[2 * slot])
+        flit = wide(slots[2 * slot])
         slots[2 * slot] = -1
         slots[2 * slot + 1] = t + buffers[b + B_LATENCY]
         slot += 1
@@ -246,9 +308,9 @@ def grant(s, n, outputs, t):
             buffers[b + B_REQUEST] = -1
         elif flit & 1:
             channels[h + H_LOCK] = buffer
-        behind = np.int64(channels[h + H_BUFFER])
+        behind = wide(channels[h + H_BUFFER])
         if behind >= 0:
-            slot = np.int64(channels[h + H_TAIL])
+            slot = wide(channels[h + H_TAIL])
             channels[h + H_TAIL] = channels[h + H_LOW] if slot + 1 == channels[h + H_HIGH] else slot + 1
             enter(n, behind, slot, flit, t + ports[q + Q_LATENCY])
         elif flit & 2:
@@ -259,7 +321,7 @@ def grant(s, n, outputs, t):
 
 
 @inner
-def network_cycle(s, n, t):
+def network_cycle(s: Engines, n: Network, t: int) -> int:
     """Cycle t of all routers and NIs; returns the next cycle in which one of them may do something."""
     outputs, soon = request(s, n, t)
     soon = min(soon, inject(s, n, t))

@@ -6,8 +6,21 @@ from tokenpath.hw.arch.isa import COLUMN
 from tokenpath.sim.compiled import kernel
 
 from .jit import inner
-from .state import CODE_WIDTH, C_REGS, LOG_N, L_APPEND, L_COMPUTE, L_INJECT, L_WIDTH, MAX_WORDS
-from .values import append, compute, deliver
+from .state import (
+    C_REGS,
+    CODE_WIDTH,
+    I32,
+    I64,
+    L_APPEND,
+    L_COMPUTE,
+    L_INJECT,
+    L_WIDTH,
+    LOG_N,
+    MAX_WORDS,
+    Engines,
+    engines_at,
+)  # fmt: skip
+from .values import Values, append, compute, deliver
 
 OP = COLUMN["op"]
 DST, SRC, AUX, BUX, N, M = (COLUMN[c] for c in ("dst", "src", "aux", "bux", "n", "m"))
@@ -15,7 +28,7 @@ Q, X, Y = (COLUMN[c] for c in ("q", "x", "y"))
 
 
 @inner
-def resolve(s, tile, row, ops):
+def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
     """Operands of an instruction with its registers: op, dst, src, aux, bux, n, m, q, x, y."""
     code, registers = s.code, tile * s.constants[C_REGS]
     ops[0] = code[row + OP]
@@ -31,8 +44,9 @@ def resolve(s, tile, row, ops):
 
 
 @kernel
-def replay(s, values, vector, payload):
-    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets, MAX_WORDS)."""
+def replay(engines: I64, values: Values, vector: I32, payload: I32) -> None:
+    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets * MAX_WORDS,)."""
+    s = engines_at(engines)
     ops, log = np.zeros(10, np.int64), s.log
     for index in range(s.g[LOG_N]):
         at = index * L_WIDTH

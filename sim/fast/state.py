@@ -8,10 +8,12 @@ ports of all nodes, ``node_port0[node] + port``; channel = ``port * V + vc``, bo
 flit of a buffer; record = one executed instruction, ``record0[tile] + (code row - first code row of the tile's class)``.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .jit import inner, pointer32, pointer64
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -29,7 +31,7 @@ DONE, DEADLOCK, GROW_PACKETS, FLUSH_LOG, TOO_LONG, OVERWRITTEN, UNEQUAL = range(
 
 # constants of the machine
 (TILES, C_REGS, C_SEMS, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH, RING, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING,
- LOG_SIZE, VCS, DIMS, DELIVER_MASK) = range(17)  # fmt: skip
+ LOG_SIZE, VCS, DIMS, DELIVER_MASK, DESCRIPTORS) = range(18)  # fmt: skip
 CONSTANTS = 32
 
 # engine row
@@ -130,3 +132,33 @@ class Network(NamedTuple):
     dim_at: I64
     dim_size: I64
     routes: I32
+
+
+def addresses(arrays: Engines | Network) -> I64:
+    """Where the arrays are; valid as long as they live. Raises TypeError for one that pointers would misread."""
+    kinds = get_type_hints(type(arrays))
+    for name, array in arrays._asdict().items():
+        if array.dtype != get_args(get_args(kinds[name])[1])[0] or not array.flags.c_contiguous:
+            raise TypeError(f"{name} is {array.dtype}")
+    return np.array([array.ctypes.data for array in arrays], np.int64)
+
+
+@inner
+def engines_at(a: I64) -> Engines:
+    """The fields of Engines as pointers, from their addresses."""
+    return Engines(
+        pointer64(a[0]), pointer64(a[1]), pointer64(a[2]), pointer64(a[3]), pointer64(a[4]),
+        pointer64(a[5]), pointer64(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
+        pointer64(a[10]), pointer64(a[11]), pointer64(a[12]), pointer64(a[13]), pointer64(a[14]),
+        pointer64(a[15]), pointer32(a[16]), pointer64(a[17]),
+    )  # fmt: skip
+
+
+@inner
+def network_at(a: I64) -> Network:
+    """The fields of Network as pointers, from their addresses."""
+    return Network(
+        pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer32(a[4]),
+        pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
+        pointer32(a[10]), pointer32(a[11]), pointer64(a[12]), pointer64(a[13]), pointer32(a[14]),
+    )  # fmt: skip

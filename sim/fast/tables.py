@@ -142,7 +142,7 @@ def _channels(arch: Arch, ports: I64, dims: I64, node_port0: I64) -> tuple[I64, 
 
 def network(arch: Arch) -> s.Network:
     """Idle routers and links of an Arch."""
-    topology, v = arch.topology, arch.topology.vcs
+    topology = arch.topology
     ports, dims, node_port0 = _ports(arch)
     buffers, channels = _channels(arch, ports, dims, node_port0)
     slots = np.zeros((int(buffers[-1, s.B_HIGH]), 2), np.int32)
@@ -170,10 +170,9 @@ def network(arch: Arch) -> s.Network:
     )
 
 
-def _read_only(buffer: memoryview) -> s.I32:
-    """A flat view of an image; never writable, so that kernels see one type."""
-    flat: s.I32 = np.asarray(buffer, np.int32).reshape(-1).view()
-    flat.flags.writeable = False
+def _flat(buffer: memoryview) -> s.I32:
+    """A flat view of an image."""
+    flat: s.I32 = np.ascontiguousarray(buffer, np.int32).reshape(-1)
     return flat
 
 
@@ -186,13 +185,14 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
     ring = min(arch.stream_depth + 3, code.streams() + 1)
     log_size = max(1 << 16, 8 * tiles) if logging else 1
     mask = (1 << (4 * tiles).bit_length()) - 1
+    assert program.descriptors.shape is not None
     constants = np.zeros(s.CONSTANTS, np.int64)
     for at, value in {
         s.TILES: tiles, s.C_REGS: registers, s.C_SEMS: semaphores, s.LANES: arch.lanes, s.VLANES: arch.vlanes,
         s.BLOCK: arch.numeric.block, s.STORE_LATENCY: arch.store_latency, s.STREAM_DEPTH: arch.stream_depth,
         s.RING: ring, s.MAX_WORDS: arch.max_packet_words, s.FLIT_WORDS: arch.flit_words, s.TRACE: trace,
         s.LOGGING: logging, s.LOG_SIZE: log_size, s.VCS: arch.topology.vcs, s.DIMS: len(arch.topology.dims),
-        s.DELIVER_MASK: mask,
+        s.DELIVER_MASK: mask, s.DESCRIPTORS: program.descriptors.shape[1],
     }.items():  # fmt: skip
         constants[at] = value
     class_of = np.array(program.tile_code, np.int64)
@@ -212,12 +212,12 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         pairs=np.zeros(tiles * ring * s.P_WIDTH, np.int64),
         semaphores=np.zeros(tiles * semaphores, np.int32),
         registers=np.ascontiguousarray(image).reshape(-1),
-        descriptors=_read_only(program.descriptors),
+        descriptors=_flat(program.descriptors),
         heap=np.zeros(4 * tiles + 1, np.int64),
         ready=np.zeros(3 * tiles + 1, np.int64),
         deliveries=np.zeros(2 * (mask + 1), np.int64),
         packets=np.zeros(1024 * s.K_WIDTH, np.int64),
-        free_packets=np.concatenate([[1024], np.arange(1024)]).astype(np.int32),
+        free_packets=np.concatenate([[1024], np.arange(1024)]),
         log=np.zeros(log_size * s.L_WIDTH, np.int64),
         records=np.zeros((int(record0[-1]) + 1) * s.R_WIDTH if trace else 1, np.int32),
         record0=record0,

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from tokenpath.hw.arch.isa import Op, PutOp
 from tokenpath.sim.compiled import kernel
 
+from .dots import dot
 from .intrinsics import peek, poke
 from .memories import OP, OVERFLOWS, SATURATIONS, Values, make_values, place
-from .streams import axpy, dot, load
+from .streams import axpy, load
 from .words import argmax, combine_slots, div, merge, quant, rms, rope, silu
 
 __all__ = ["Values", "append", "compute", "deliver", "make_values"]

@@ -94,10 +94,13 @@ def rounds(bench: Bench, seeds: list[int | None], values: Callable[[int], np.nda
         results.append(one(turn, source))
     for seed in seeds:
         machine = bench.run(seed)
-        yield [
-            [tile.vector[at : at + words].tolist() for tile in machine.tiles]
-            for at, words in results
-        ], given_words
+        yield (
+            [
+                [tile.vector[at : at + words].tolist() for tile in machine.tiles]
+                for at, words in results
+            ],
+            given_words,
+        )
 
 
 def check_all_reduce(members, groups, idle, words, algorithm, *, split, seeds, spread=True):

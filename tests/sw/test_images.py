@@ -32,7 +32,7 @@ def rotate(heads, angles, pairs):
 
 @pytest.mark.parametrize("dim", [2, 4, 10])
 def test_pairing_keeps_scores(dim):
-    """q and k rotated as (i, i + half) have the products of permuted ones rotated as (2i, 2i + 1)."""
+    """Scores of pairs (i, i + half) are those of permuted rows in pairs (2i, 2i + 1)."""
     rng, half = np.random.default_rng(dim), dim // 2
     q, k = rng.normal(size=(2, 3, dim))
     angles_q, angles_k = rng.normal(size=(2, half))
@@ -141,7 +141,7 @@ def test_queries_carry_the_factor_of_the_scores():
     (rows,) = images.attention_rows(spec, mapping, 0, "")
     factor = math.log2(math.e) / math.sqrt(4)
     assert images.query_scale(4) == pytest.approx(factor, abs=2**-17)
-    assert LOG2E == round(math.log2(math.e) * 2**16)
+    assert round(math.log2(math.e) * 2**16) == LOG2E
     assert np.allclose(rows[:16], spec.tensor("layers.0.q") * factor, rtol=1e-4)
     assert np.allclose(rows[16:24], spec.tensor("layers.0.k"))
     normed = small_model(rope_pairing="adjacent", qk_norm=True, layers=1)

@@ -57,9 +57,7 @@ def test_an_arrangement(members, groups, idle, words):
     tiles = range(team.active)
     assert [team.group(t) * team.members + team.member(t) for t in tiles] == list(tiles)
     assert [team.member(t) for t in range(team.active, team.tiles)] == [-1] * idle
-    coordinates = [
-        tuple(team.coordinate(t, d) for d in range(len(team.sizes))) for t in tiles
-    ]
+    coordinates = [tuple(team.coordinate(t, d) for d in range(len(team.sizes))) for t in tiles]
     assert sorted(coordinates) == sorted(product(*map(range, team.sizes)))
     for tile, digit in product(tiles, range(len(team.sizes))):
         line = [team.peer(tile, digit, value) for value in range(team.sizes[digit])]

@@ -33,7 +33,9 @@ def test_the_smallest_scale_and_the_nearest_elements(fmt, rows):
     assert elements.dtype == np.int8 and codes.dtype == np.int16
     assert elements.shape == matrix.shape and codes.shape == (len(rows), 1)
     largest, k = 2 ** (fmt.bits - 1) - 1, fmt.mantissa_bits
-    for row, mine, code in zip(matrix.tolist(), elements.tolist(), codes[:, 0].tolist(), strict=True):
+    for row, mine, code in zip(
+        matrix.tolist(), elements.tolist(), codes[:, 0].tolist(), strict=True
+    ):
         amax, scale = max(map(abs, map(Fraction, row))), scale_of(code, k)
         assert amax / scale <= largest * NEAR
         assert amax / scale_of(code - 1, k) > largest / NEAR

@@ -21,7 +21,7 @@ TINY = PRESETS["tiny"]
 ROOMY = replace(TINY, scratch_words=1 << 13, inbox_words=1 << 13, store_beats=1 << 14)
 DEEP = ModelShape(
     name="deep",
-    layers=3,
+    layers=2,
     d_model=12,
     heads=4,
     kv_heads=2,
@@ -33,7 +33,7 @@ DEEP = ModelShape(
     rope_theta=1e4,
     rope_pairing="half",
     tied=True,
-    windows=(None, 5, 3),
+    windows=(None, 5),
 )
 
 
@@ -62,16 +62,18 @@ TOPOLOGIES = [
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("split", ["2d", "input", "output"])
 @pytest.mark.parametrize("reduce", ["direct", "ring", "oneshot"])
-def test_compiled_programs_pass(topology: str, split: str, reduce: str) -> None:
+def test_compiled_programs_pass(topology: str, reduce: str) -> None:
     arch = ROOMY.on(topology)
-    for softmax, page in (("exact", 1), ("merge", 4)):
-        for shards in {None, 1, min(2, arch.tiles)}:
-            program = compiled(
-                arch=arch, split=split, reduce=reduce, softmax=softmax, page=page, kv_shards=shards
-            )
-            program.check("full", steps=[(0, 0), (17, 5), (39, 18)])
+    for softmax, split, page, shards in (
+        ("exact", "2d", 1, None),
+        ("exact", "output", 4, 1),
+        ("merge", "input", 1, min(2, arch.tiles)),
+    ):
+        program = compiled(
+            arch=arch, split=split, reduce=reduce, softmax=softmax, page=page, kv_shards=shards
+        )
+        program.check("full", steps=[(0, 0), (39, 18)])
 
 
 @pytest.mark.parametrize("name", ["mathformer-add", "glassllm"])
@@ -113,14 +115,14 @@ def recoded(program: Program, engine: Engine, rows: Any, labels: Any) -> Program
     return replace(program, code=(code,))
 
 
-def redirected(program: Program, tile: int, index: int, **values: int) -> Program:
+def redirected(program: Program, sender: int, index: int, **values: int) -> Program:
     """The program with other values in one put descriptor."""
     names = ("tile", "source", "words", "target")
     shape = program.descriptors.shape
     assert shape is not None
     table = array("i", program.descriptors.tobytes())
     for name, value in values.items():
-        table[4 * (tile * shape[1] + index) + names.index(name)] = value
+        table[4 * (sender * shape[1] + index) + names.index(name)] = value
     view = memoryview(table).cast("B").cast("i", shape)  # type: ignore[call-overload]
     return replace(program, descriptors=view)
 
@@ -140,12 +142,17 @@ def instructions(program: Program, engine: Engine) -> Iterator[tuple[int, Callab
         yield index, lambda name, row=row: row[COLUMN[name]]  # type: ignore[misc]
 
 
+def a_third(faults: Iterator[Any], options: dict[str, Any]) -> list[Any]:
+    """Every third fault, another third for the next of OPTIONS."""
+    return list(faults)[OPTIONS.index(options) % 3 :: 3]
+
+
 def numbers(message: str, engine: Engine) -> list[int]:
     """Numbers of the engine's instructions that a message names."""
     return [int(n) for n in re.findall(rf"{engine.name.lower()} instruction (\d+) \(", message)]
 
 
-STEPS = [(0, 0), (21, 9)]
+STEPS = [(21, 9)]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -153,7 +160,7 @@ def test_every_lost_or_lowered_wait_is_reported(options: dict[str, Any]) -> None
     program = compiled(**options)
     exact = total = 0
     for engine in Engine:
-        for index, of in instructions(program, engine):
+        for index, of in a_third(instructions(program, engine), options):
             if not of("wait") or (of("wait_n"), of("wait_n_reg")) == (0, 0):
                 continue
             lost = changed(program, engine, index, wait=0, wait_n=1, wait_n_reg=0)
@@ -172,7 +179,7 @@ def test_every_lost_or_lowered_wait_is_reported(options: dict[str, Any]) -> None
 def test_every_lost_post_is_reported(options: dict[str, Any]) -> None:
     program = compiled(**options)
     for engine in Engine:
-        for index, of in instructions(program, engine):
+        for index, of in a_third(instructions(program, engine), options):
             if of("post"):
                 message = complaint(changed(program, engine, index, post=0), STEPS)
                 assert "waits for ever" in message, f"{engine.name} {index}: {message}"
@@ -185,20 +192,22 @@ def test_every_lost_post_is_reported(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_put_to_another_place_is_reported(options: dict[str, Any]) -> None:
     program = compiled(**options)
+    used: dict[int, int] = {}  # descriptor of tile 0: the PUT that uses it first
     for index, of in instructions(program, Engine.NETWORK):
-        if of("op") == Op.PUT and "embed" not in program.where(0, Engine.NETWORK, index):
-            first, count = of("aux"), 1  # tile 0 sends at least one
-            for at in range(first, first + count):
-                _, _, words, target = program.descriptors.tolist()[0][at]
-                for values in ({"tile": 3}, {"target": target + 1}, {"words": words - 1}):
-                    if program.descriptors.tolist()[0][at][0] == values.get("tile"):
-                        values = {"tile": 2}
-                    message = complaint(redirected(program, 0, at, **values), STEPS)
-                    assert message, f"network {index} {values}"
-                if words:
-                    message = complaint(redirected(program, 0, at, target=1 << 20), STEPS)
-                    assert f"network instruction {index} (PUT" in message
-                    assert f"descriptor {at} writes words" in message
+        if (
+            of("op") == Op.PUT
+            and of("m")
+            and "embed" not in program.where(0, Engine.NETWORK, index)
+        ):
+            used.setdefault(of("aux"), index)
+    for at, index in a_third(iter(used.items()), options):
+        to, _, words, target = program.descriptors.tolist()[0][at]
+        other = 2 if to == 3 else 3
+        for values in ({"tile": other}, {"target": target + 1}, {"words": words - 1}):
+            assert complaint(redirected(program, 0, at, **values), STEPS), f"{index} {values}"
+        message = complaint(redirected(program, 0, at, target=1 << 20), STEPS)
+        assert f"tile 0 network instruction {index} (PUT" in message
+        assert f"descriptor {at} writes words" in message
 
 
 def collective(program: Program, label: str, skip: int = 0) -> int:
@@ -213,13 +222,13 @@ def collective(program: Program, label: str, skip: int = 0) -> int:
 
 def test_a_missing_self_put_is_a_wait_without_end() -> None:
     program = compiled(reduce="direct", split="output")
-    index = collective(program, "1.hidden")  # a gather: each tile to all of its line, itself last
+    index = collective(program, "0.hidden")  # a gather: each tile to all of its line, itself last
     row = program.code[0].engines[Engine.NETWORK][index]
     run = range(row[COLUMN["aux"]], row[COLUMN["aux"]] + row[COLUMN["m"]])
     own = [at for at in run if program.descriptors.tolist()[2][at][0] == 2]
     assert len(own) == 1
     message = complaint(redirected(program, 2, own[0], tile=3), [(5, 5)])
-    assert message.startswith("tile 2 ") and "1.hidden): waits for ever" in message
+    assert message.startswith("tile 2 ") and "0.hidden): waits for ever" in message
     assert "(at position 5)" in message
 
 
@@ -227,7 +236,7 @@ def test_swapped_sends_are_reported() -> None:
     program = compiled(reduce="direct")
     count = len(program.code[0].engines[Engine.NETWORK])
     for skip in range(2):
-        index = collective(program, "2.hidden", skip)
+        index = collective(program, "1.hidden", skip)
         order = [*range(index), index + 1, index, *range(index + 2, count)]
         message = complaint(reordered(program, Engine.NETWORK, order), STEPS)
         assert {index, index + 1} & set(numbers(message, Engine.NETWORK)), message
@@ -238,12 +247,15 @@ def test_every_wrong_number_of_beats_is_reported(options: dict[str, Any]) -> Non
     program = compiled(**options)
     takers = [i for i, of in instructions(program, Engine.COMPUTE) if of("op") in STREAMS]
     streams = [i for i, of in instructions(program, Engine.MEMORY) if of("op") == Op.STREAM]
-    assert len(takers) == len(streams) > 20
-    for taker, stream in zip(takers, streams, strict=True):
-        rows = program.code[0].engines[Engine.MEMORY][stream][COLUMN["n"]]
-        message = complaint(changed(program, Engine.MEMORY, stream, n=rows + 1))
-        assert f"compute instruction {taker} (" in message
-        assert f"its STREAM (memory instruction {stream}) has" in message
+    assert len(takers) == len(streams) >= 20
+    for taker, stream in a_third(zip(takers, streams, strict=True), options):
+        rows = program.code[0].engines[Engine.COMPUTE][taker][COLUMN["n"]]
+        message = complaint(changed(program, Engine.COMPUTE, taker, n=rows + 1))
+        assert re.fullmatch(
+            rf"tile \d compute instruction {taker} \([A-Z]+, [\w.]+\): takes \d+ beats, and its "
+            rf"STREAM \(memory instruction {stream}\) has \d+",
+            message,
+        )
 
 
 STREAMS = (Op.DOT, Op.SCORE, Op.AXPY, Op.LOAD)
@@ -270,7 +282,7 @@ def test_parity_is_needed_and_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     message = complaint(compiled(shape, **options), STEPS)
     assert re.fullmatch(
         r"tile \d: compute instruction \d+ \(SUM, 0\.hidden\) reads words \d+\.\.\d+ while the put "
-        r"of tile \d network instruction \d+ \(PUT, 0\.hidden\) may write them \(at position 0\)",
+        r"of tile \d network instruction \d+ \(PUT, 0\.hidden\) may write them \(at position 21\)",
         message,
     )
 
@@ -279,10 +291,10 @@ def test_parity_is_needed_and_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     ("size", "text"),
     [
         ({"scratch_words": 128}, r"words of constants|instruction \d+ \(.*\): .* words"),
-        ({"inbox_words": 16}, r"network instruction 0 \(PUT, embed\): descriptor 0 writes words"),
+        ({"inbox_words": 16}, r"\(SUM, embed\): reads words 8204\.\.\d+; there are 0\.\.8207"),
         (
             {"append_beats": 1},
-            r"\(QUANT, 0.attention\): writes append-buffer beats 0..1; there are",
+            r"\(APPEND, 0.attention\): reads append-buffer beats 0\.\.1; there are 0",
         ),
         (
             {"operand_beats": 1},
@@ -324,6 +336,6 @@ def test_a_fault_at_one_position_is_found_there() -> None:
     program = compiled(page=1, arch=ROOMY.on("line:2"))
     short = replace(program, store_beats_used=program.store_beats_used - 1)
     with pytest.raises(
-        InputError, match=r"\(APPEND, 2.attention\): writes store beats \d+; there are"
+        InputError, match=r"\(APPEND, 1.attention\): writes store beats \d+; there are"
     ):
         short.check()

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from tokenpath.hw.arch.isa import OPERAND_FIELDS, STREAM_OPS, Instr, Op
@@ -18,10 +19,14 @@ WORDS = SCRATCH + INBOX
 SMALL = Arch.from_dict(
     {
         "topology": f"mesh:{TILES}x1", "scratch_words": SCRATCH, "inbox_words": INBOX,
-        "score_rows": SCORE_ROWS, "operand_beats": 4, "append_beats": 8, "accumulator_beats": 3, "store_beats": STORE_BEATS,
+        "score_rows": SCORE_ROWS, "operand_beats": 4, "append_beats": 8, "accumulator_beats": 3,
+        "store_beats": STORE_BEATS,
     },
     Arch.load("tiny"),
 )  # fmt: skip
+
+EXAMPLES = settings(max_examples=120, derandomize=True, database=None)
+"""The same examples each time, for tests that count the corners which these reach."""
 
 MOODS = st.sampled_from(["usual", "extreme", "sparse"])
 MEMORIES = (
@@ -181,7 +186,7 @@ def image(arch: Arch, vector: Any, store: Any, scales: Any) -> Program:
         vector_tile=memoryview(vector[:, shared:].astype(np.int32)),
         elements=memoryview(store.astype(np.int8).reshape(tiles, -1, arch.lanes)),
         scales=memoryview(scales.astype(np.int16)),
-        store_beats_used=store.size // arch.lanes // tiles, rules=(), shards_of=(0,) * tiles, shards=1,
-        page=1, context=1, vocab=1, logits_at=0, logit_words=(0,) * tiles, logit_first=(0,) * tiles,
-        result_tile=0, result_at=0,
+        store_beats_used=store.size // arch.lanes // tiles, rules=(), shards_of=(0,) * tiles,
+        shards=1, page=1, context=1, vocab=1, logits_at=0, logit_words=(0,) * tiles,
+        logit_first=(0,) * tiles, result_tile=0, result_at=0,
     )  # fmt: skip

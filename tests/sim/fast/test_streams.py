@@ -2,14 +2,12 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from pairs import MOODS, SMALL, STORE_BEATS, Pair, machines
+from pairs import EXAMPLES, MOODS, SMALL, STORE_BEATS, Pair, machines
 
 from tokenpath.hw.arch.isa import Op
 from tokenpath.hw.arch.params import Numeric
-
-EXAMPLES = settings(max_examples=120, print_blob=True)
 
 
 @st.composite
@@ -44,12 +42,11 @@ def test_dot_and_score_equal_golden():
         )
         corners["clamped"] += pair.clamped > 0
         corners["exact"] += pair.clamped == 0 and n * m > 0
-        headroom = max(
-            headroom, blocks.bit_length()
-        )  # beyond it score memory, 32 bits wide, is not wide enough
+        headroom = max(headroom, blocks.bit_length())  # score memory has 32 bits and doesn't wrap
         pair.execute(
             Op.SCORE, stream, dst=data.draw(st.integers(0, 400)), src=operand,
-            bux=data.draw(st.integers(0, 24 - n)), n=n, m=m, q=data.draw(st.integers(0, 2)), y=headroom,
+            bux=data.draw(st.integers(0, 24 - n)), n=n, m=m,
+            q=data.draw(st.integers(0, 2)), y=headroom,
         )  # fmt: skip
         corners["score clamped"] += pair.clamped > 0
         corners["no rows"] += n == 0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import MEMORIES, MOODS, SCORE_ROWS, SMALL, STORE_BEATS, WORDS, Pair, machines
+from pairs import EXAMPLES, MEMORIES, MOODS, SCORE_ROWS, SMALL, STORE_BEATS, WORDS, Pair, machines
 
 from tokenpath.hw.arch.isa import Op, PutOp
 from tokenpath.sim.fast.values import append, compute, deliver
@@ -14,7 +14,7 @@ from tokenpath.sim.fast.values import append, compute, deliver
 def test_a_put_stores_adds_or_takes_the_larger():
     corners = Counter()
 
-    @settings(max_examples=60)
+    @EXAMPLES
     @given(st.data(), machines(), MOODS, st.integers(0, 99))
     def run(data, arch, mood, seed):
         pair = Pair(arch, seed, mood)

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import MOODS, SMALL, WORDS, Pair, machines
+from pairs import EXAMPLES, MOODS, SMALL, WORDS, Pair, machines
 
 from tokenpath.hw.arch.isa import Op
 
@@ -108,7 +108,7 @@ def instruction(draw, op, arch):
 def test_each_operation_equals_golden(op):
     corners = Counter()
 
-    @settings(max_examples=60, print_blob=True)
+    @EXAMPLES
     @given(st.data(), machines(), MOODS, st.integers(0, 99))
     def run(data, arch, mood, seed):
         pair = Pair(arch, seed, mood)
