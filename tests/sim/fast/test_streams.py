@@ -2,6 +2,7 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pairs import EXAMPLES, MOODS, SMALL, STORE_BEATS, Pair, machines
@@ -113,23 +114,20 @@ def test_rows_of_more_blocks_than_a_batch_and_batches_with_a_rest():
         pair.execute(Op.DOT, 0, dst=0, n=n, m=m, x=16, y=9)
 
 
-def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is():
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(
+    ("headroom", "exponent", "clamped"),
+    [(24, 0, False), (25, 0, True), (24, 1, True), (22, 2, False), (0, 24, False), (0, 25, True)],
+)
+def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is(sign, headroom, exponent, clamped):
     pair = Pair(SMALL)
     pair.tile.elements[:], pair.tile.operand[:] = 0, 0
-    pair.tile.elements[0, 0], pair.tile.operand[0, 0] = 127, 1
-    for headroom, exponent, clamped in (
-        (24, 0, False),
-        (25, 0, True),
-        (24, 1, True),
-        (22, 2, False),
-        (0, 24, False),
-    ):
-        pair.tile.scales[:], pair.tile.operand_scales[:] = exponent << 3, 0
-        pair.copy("elements", "scales", "operand", "operand_scales")
-        pair.execute(Op.DOT, 0, dst=0, n=1, m=1, x=0, y=headroom)
-        assert (pair.clamped > 0) == clamped, (headroom, exponent)
-        term = 127 << exponent
-        assert pair.read(0, 1) == [min(term, (1 << (31 - headroom)) - 1)]
+    pair.tile.elements[0, 0], pair.tile.operand[0, 0] = 127, sign
+    pair.tile.scales[:], pair.tile.operand_scales[:] = exponent << 3, 0
+    pair.copy("elements", "scales", "operand", "operand_scales")
+    pair.execute(Op.DOT, 0, dst=0, n=1, m=1, x=0, y=headroom)
+    assert (pair.clamped > 0) == clamped
+    assert pair.read(0, 1) == [sign * min(127 << exponent, (1 << (31 - headroom)) - 1)]
 
 
 def test_a_context_of_many_rows_is_as_exact_as_a_short_one():
