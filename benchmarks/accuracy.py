@@ -1,10 +1,9 @@
 """Agreement of the integer machine with fp32, teacher-forced over the fp32 reference's greedy
 tokens.
 
-Row "default": 8-bit elements in blocks of 32 with a scale of 3 mantissa bits for weights, KV cache
-and activations.
-"MXINT8": the OCP scale without mantissa bits. Mathformer: single-digit sums and products that come
-out right, of 100 each.
+Row "default": 8-bit elements in blocks of 32 with a scale of 3 mantissa bits for weights, KV
+cache and activations. "MXINT8": the OCP scale without mantissa bits. Mathformer: single-digit
+sums and products that come out right, of 100 each.
 """
 
 from tokenpath.hw.arch.params import Arch, Format

@@ -1,7 +1,8 @@
-"""One prompt over many machines and mappings: with the exact softmax the logits are the same bits.
+"""One prompt over many machines and mappings: with the exact softmax the logits are the same
+bits.
 
-Every row runs the fast simulator; rows with an order also run the golden model with its engines in
-that random order.
+Every row runs the fast simulator; rows with an order also run the golden model with its engines
+in that random order.
 """
 
 from itertools import islice, product

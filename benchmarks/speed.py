@@ -1,5 +1,5 @@
-"""Wall-clock speed: first token cold and warm, values and cycles against plain numpy fp32, timing
-only of a large model."""
+"""Wall-clock speed: first token cold and warm, values and cycles against plain numpy fp32,
+timing only of a large model."""
 
 import os
 import resource
@@ -19,7 +19,8 @@ FIRST = ["-m", "tokenpath", "decode", "--tokens", "1", "--json"]
 
 
 def _first_token() -> list[list[object]]:
-    """Wall seconds of a whole process that decodes one token, without and with numba's cache."""
+    """Wall seconds of a whole process that decodes one token, without and with numba's
+    cache."""
     with tempfile.TemporaryDirectory() as cache:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
         seconds = []

@@ -1,9 +1,10 @@
-"""Golden executor: what the instructions mean. Untimed, obvious, slow; every other executor is
-judged by it.
+"""Golden executor: what the instructions mean.
+
+Untimed, obvious, slow; every other executor is judged by it.
 
 A machine is its tiles' memories, and an engine runs one instruction at a time. With a seed the
-engines
-run in a random legal order: a correctly synchronised program gives the same values in every order.
+engines run in a random legal order: a correctly synchronised program gives the same values in
+every order.
 """
 
 import random
@@ -48,8 +49,10 @@ class Tile:
 
 
 class Machine:
-    """All tiles of a program between steps. ``seed`` draws the order of the engines; None runs
-    them in turn."""
+    """All tiles of a program between steps.
+
+    ``seed`` draws the order of the engines; None runs them in turn.
+    """
 
     def __init__(self, program: Program, seed: int | None = None) -> None:
         self.program = program
@@ -60,7 +63,10 @@ class Machine:
         self.overflows = 0
 
     def step(self, token: int, position: int) -> Step:
-        """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
+        """Run one decode step to its end.
+
+        Raises RuntimeError when the program deadlocks.
+        """
         for index, register, value in self.program.step_registers(position, token):
             self.tiles[index].registers[register] = value
         for tile in self.tiles:
@@ -131,7 +137,8 @@ class Machine:
         return ran
 
     def _execute(self, tile: Tile, row: tuple[int, ...]) -> bool:
-        """Execute one instruction if its semaphore and its stream allow; False if it must wait."""
+        """Execute one instruction if its semaphore and its stream allow; False if it must
+        wait."""
         i = {name: row[COLUMN[name]] for name in ("op", "wait", "post", "q", "x", "y")}
         for name in OPERAND_FIELDS:
             i[name] = row[COLUMN[name]] + int(tile.registers[row[COLUMN[f"{name}_reg"]]])

@@ -28,15 +28,13 @@ _UNREADABLE = (
 
 @dataclass(kw_only=True)
 class Step:
-    """One decode step: ``logits`` (vocab,) int32 or None (timing only), the arg max, cycles (0 if
-    untimed).
+    """One decode step: ``logits`` (vocab,) int32 or None (timing only), the arg max, cycles (0
+    if untimed).
 
     ``saturations`` counts clamped summands and words, ``overflows`` the word sums that wrapped.
-    ``ledger`` has the cycles of
-    the critical path by layer (their sum is ``cycles``), ``stages`` the same for each stage of the
-    model, ``network`` parts
-    its interconnect into inject, hop, serialisation and contention; ``counters`` are arrays over
-    tiles and links.
+    ``ledger`` has the cycles of the critical path by layer (their sum is ``cycles``),
+    ``stages`` the same for each stage of the model, ``network`` parts its interconnect into
+    inject, hop, serialisation and contention; ``counters`` are arrays over tiles and links.
     """
 
     position: int
@@ -54,8 +52,8 @@ class Step:
 
 @dataclass(kw_only=True)
 class Run:
-    """Steps of one executor on one program; ``about`` says what was run (model, topology, options,
-    text)."""
+    """Steps of one executor on one program; ``about`` says what was run (model, topology,
+    options, text)."""
 
     executor: str
     arch_fingerprint: str
@@ -101,7 +99,10 @@ class Run:
 
     @classmethod
     def load(cls, path: Path) -> "Run":
-        """Read a saved run. Raises InputError when the file is not one."""
+        """Read a saved run.
+
+        Raises InputError when the file is not one.
+        """
         try:
             with zipfile.ZipFile(path) as file:
                 return cls._read(file)
@@ -156,8 +157,7 @@ def drive(
     greedily.
 
     Generation ends early behind a token of ``stop``. ``forced`` tokens are fed in place of the
-    generated ones
-    (teacher forcing).
+    generated ones (teacher forcing).
     """
     feed = [*run.prompt, *forced]
     for index in range(len(run.prompt) + tokens - 1):

@@ -17,7 +17,8 @@ Words = Any
 
 
 class VectorUnit:
-    """Executes compute instructions on a tile's memories and counts what it clamps and wraps."""
+    """Executes compute instructions on a tile's memories and counts what it clamps and
+    wraps."""
 
     def __init__(self, arch: Arch, tile: "Tile") -> None:
         self.arch = arch
@@ -32,8 +33,8 @@ class VectorUnit:
     # --- streams ---
 
     def _rows(self, i: dict[str, int]) -> tuple[Words, Words]:
-        """The next n rows of the stream: elements (n, beats, blocks, block) and scales (n, beats,
-        blocks)."""
+        """The next n rows of the stream: elements (n, beats, blocks, block) and scales (n,
+        beats, blocks)."""
         arch, beats = self.arch, self.arch.row_beats(i["m"])
         taken = [self.tile.stream.popleft() for _ in range(i["n"] * beats)]
         shape = (i["n"], beats, arch.blocks_per_beat)
@@ -50,7 +51,8 @@ class VectorUnit:
     def _dots(
         self, i: dict[str, int], query: int, rows: tuple[Words, Words], frac: int, fmt: Format
     ) -> Words:
-        """Sum over blocks of the once-rounded product sums of each row with one resident vector."""
+        """Sum over blocks of the once-rounded product sums of each row with one resident
+        vector."""
         elements, scales = rows
         beats = self.arch.row_beats(i["m"])
         at = i["src"] + query * self.arch.operand_beats
@@ -68,8 +70,8 @@ class VectorUnit:
         self._wrap(i["dst"], result)
 
     def score(self, i: dict[str, int]) -> None:
-        """Scores of q queries into score memory; the maximum of the rounded-up scores into vector
-        memory."""
+        """Scores of q queries into score memory; the maximum of the rounded-up scores into
+        vector memory."""
         rows, frac = self._rows(i), self.arch.numeric.score_frac
         for query in range(i["q"]):
             scores = self._dots(i, query, rows, frac, self.arch.numeric.kv)
@@ -201,8 +203,8 @@ class VectorUnit:
             ).reshape(beats, arch.lanes)
 
     def merge(self, i: dict[str, int]) -> None:
-        """Records (maxima, sums of p, weighted sums) aligned to the larger maximum by a shift and
-        added, in order."""
+        """Records (maxima, sums of p, weighted sums) aligned to the larger maximum by a shift
+        and added, in order."""
         q, n = i["q"], i["n"]
         words = q * (n + 2)
         result = self._read(i["src"], words)
@@ -218,8 +220,10 @@ class VectorUnit:
         self.tile.vector[i["dst"] : i["dst"] + words] = numeric.wrap(result)
 
     def argmax(self, i: dict[str, int]) -> None:
-        """Largest word and its index; the first of equals. No words give the smallest word and
-        index -1."""
+        """Largest word and its index; the first of equals.
+
+        No words give the smallest word and index -1.
+        """
         words = self._read(i["src"], i["n"])
         best = int(words.argmax()) if i["n"] else -1
         self.tile.vector[i["dst"]] = words[best] if i["n"] else numeric.WORD_MIN

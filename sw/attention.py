@@ -1,5 +1,5 @@
-"""The attention layer on the tiles: q, k, v by rows, KV rows appended to their shard, two passes,
-output projection."""
+"""The attention layer on the tiles: q, k, v by rows, KV rows appended to their shard, two
+passes, output projection."""
 
 from typing import TYPE_CHECKING
 
@@ -243,8 +243,10 @@ class Attention:
         )
 
     def _exact(self, layer: int, q: int) -> tuple[int, int]:
-        """One maximum for all shards between the passes, then plain sums. Returns (weighted sums,
-        sums of p)."""
+        """One maximum for all shards between the passes, then plain sums.
+
+        Returns (weighted sums, sums of p).
+        """
         step, words = self.step, self.heads * self.dim
         maxima, sums = self.record, self.record + self.heads
         for index, (kv, head, count) in enumerate(self._passes()):

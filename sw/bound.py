@@ -10,8 +10,8 @@ from .mapping import Mapping
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """What one step asks of the machine: multiply-accumulates, beats of the store, and words that
-    the residual sums move."""
+    """What one step asks of the machine: multiply-accumulates, beats of the store, and words
+    that the residual sums move."""
 
     macs: int
     beats: int
@@ -45,9 +45,8 @@ def bounds(mapping: Mapping, position: int) -> dict[str, int]:
     """Lower bounds in cycles of the step at ``position``, one for each layer.
 
     ``compute``: MACs over all lanes of all queries. ``memory``: beats over all ports.
-    ``interconnect``: each sum over the array
-    needs at least the diameter's links for its latency, and at least one vector through one port
-    of a tile.
+    ``interconnect``: each sum over the array needs at least the diameter's links for its
+    latency, and at least one vector through one port of a tile.
     """
     arch, need = mapping.arch, demand(mapping, position)
     tiles = arch.tiles

@@ -1,8 +1,10 @@
-"""Collectives as schedules of puts: reduce-scatter and all-gather line by line, rings, one-shot.
+"""Collectives as schedules of puts: reduce-scatter and all-gather line by line, rings, one-
+shot.
 
-The digits of an arrangement are the lines along which a collective proceeds. A vector is split by
-one digit after the other into nested intervals, so that each phase moves whole intervals along one
-line. :mod:`tokenpath.sw.routes` says who sends what; here the phases become instructions.
+The digits of an arrangement are the lines along which a collective proceeds. A vector is split
+by one digit after the other into nested intervals, so that each phase moves whole intervals
+along one line. :mod:`tokenpath.sw.routes` says who sends what; here the phases become
+instructions.
 """
 
 from collections.abc import Sequence
@@ -16,10 +18,11 @@ from .mapping import Arrangement, Span
 
 
 class Collective:
-    """Emits one collective of a team. Its buffers and semaphores go by ``name`` and ``parity``.
+    """Emits one collective of a team.
 
-    The parity alternates from layer to layer, so that a fast tile may be one collective ahead of a
-    slow one. ``words`` of a vector may differ from tile to tile, within a line they are equal.
+    Its buffers and semaphores go by ``name`` and ``parity``.     The parity alternates from
+    layer to layer, so that a fast tile may be one collective ahead of a     slow one. ``words``
+    of a vector may differ from tile to tile, within a line they are equal.
     """
 
     def __init__(
@@ -42,9 +45,10 @@ class Collective:
     ) -> tuple[int, int, int]:
         """Sum over the digits ``reduce`` and gather over these and ``segments``.
 
-        ``source`` holds a tile's interval of the vector, which is split by ``segments`` already.
-        With ``spread`` the idle tiles get the result, too. Returns (address, slots, slot stride) of
-        what a SUM has to add; the compute engine's next instruction waits for it.
+        ``source`` holds a tile's interval of the vector, which is split by ``segments``
+        already. With ``spread`` the idle tiles get the result, too. Returns (address, slots,
+        slot stride) of what a SUM has to add; the compute engine's next instruction waits for
+        it.
         """
         spread = spread and self.team.active < self.team.tiles
         if not reduce and not segments and not spread:
@@ -74,11 +78,17 @@ class Collective:
         return vector, 1, 0
 
     def all_max(self, source: int, words: int, digits: routes.Digits) -> int:
-        """Maximum over ``digits`` of ``words`` words, on each tile. Returns its address."""
+        """Maximum over ``digits`` of ``words`` words, on each tile.
+
+        Returns its address.
+        """
         return self._exchange(source, words, digits, Op.MAX, n=words)
 
     def merge(self, source: int, words: int, digits: routes.Digits, *, n: int, q: int) -> int:
-        """Softmax records of ``words`` words merged over ``digits``. Returns the address."""
+        """Softmax records of ``words`` words merged over ``digits``.
+
+        Returns the address.
+        """
         return self._exchange(source, words, digits, Op.MERGE, n=n, q=q)
 
     # --- pieces ---
@@ -96,8 +106,10 @@ class Collective:
         self.emitter.wait(Engine.NETWORK, Emitter.TO_NETWORK)
 
     def _send(self, rows: routes.Rows, src: int, dst: int, what: str) -> None:
-        """Put by descriptors. The network engine waits for earlier arrivals, the compute engine
-        for these."""
+        """Put by descriptors.
+
+        The network engine waits for earlier arrivals, the compute engine for these.
+        """
         self.emitter.defer_waits()
         semaphore = self.emitter.semaphore(f"{self.name}.{what}")
         arrivals = self.emitter.put(rows, src=src, dst=dst, semaphore=semaphore)
@@ -111,8 +123,8 @@ class Collective:
         slots: tuple[int, int, int],
         what: str,
     ) -> int:
-        """Add the slots (address, stride, count) to each tile's part ``mine`` of what it holds at
-        ``held``."""
+        """Add the slots (address, stride, count) to each tile's part ``mine`` of what it holds
+        at ``held``."""
         emitter = self.emitter
         result = self._place(what, max(1, slots[1]), inbox=False)
         offsets = [m[0] - o[0] for m, o in zip(mine, outer, strict=True)]
@@ -132,7 +144,8 @@ class Collective:
     # --- direct: every tile of a line to every other one ---
 
     def _reduce_scatter(self, held: int, words: routes.Words, digits: routes.Digits) -> int:
-        """Split each tile's interval along the last digit and sum each part where it belongs."""
+        """Split each tile's interval along the last digit and sum each part where it
+        belongs."""
         team, digit = self.team, digits[-1]
         mine, outer = routes.spans(team, digits, words), routes.spans(team, digits[:-1], words)
         stride, others = max(end - first for first, end in mine), team.sizes[digit] - 1
@@ -194,7 +207,8 @@ class Collective:
     def _exchange(
         self, source: int, words: int, digits: routes.Digits, op: Op, *, n: int, q: int = 0
     ) -> int:
-        """Exchange whole vectors along one line after the other; combine the slots with ``op``."""
+        """Exchange whole vectors along one line after the other; combine the slots with
+        ``op``."""
         for digit in digits:
             size = self.team.sizes[digit]
             slots = self._place(f"line{digit}", words * size)

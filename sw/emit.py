@@ -1,5 +1,5 @@
-"""Emitter: collects the instructions, registers, descriptors, semaphores and buffers of one class
-of tiles."""
+"""Emitter: collects the instructions, registers, descriptors, semaphores and buffers of one
+class of tiles."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,9 +20,9 @@ class Emitter:
     """One program text for all tiles; what differs from tile to tile becomes a register or a
     descriptor.
 
-    Semaphores ``TO_NETWORK`` and ``TO_MEMORY`` hand results of the compute engine over, in order,
-    ``TO_COMPUTE`` those of the
-    network engine. Raises InputError when the machine runs out of something, naming it.
+    Semaphores ``TO_NETWORK`` and ``TO_MEMORY`` hand results of the compute engine over, in
+    order, ``TO_COMPUTE`` those of the network engine. Raises InputError when the machine runs
+    out of something, naming it.
     """
 
     TO_NETWORK, TO_MEMORY, TO_COMPUTE = 1, 2, 3
@@ -112,15 +112,16 @@ class Emitter:
         return len(self.columns) - 1
 
     def descriptors(self, rows: Rows) -> int:
-        """Index of the first of a run of put descriptors, ``rows[tile]``, shorter runs filled up.
+        """Index of the first of a run of put descriptors, ``rows[tile]``, shorter runs filled
+        up.
 
         Asked again for the same rows it gives the same index.
         """
         return self._run(rows)[1]
 
     def _run(self, rows: Rows) -> tuple[Rows, int, Operand, Operand]:
-        """(rows, index, puts of each tile, arrivals at each tile); the rows are kept, and so their
-        id."""
+        """(rows, index, puts of each tile, arrivals at each tile); the rows are kept, and so
+        their id."""
         if id(rows) not in self._runs:
             counts = [len(row) for row in rows]
             first, most = len(self.tables[0]), max(counts)
@@ -190,7 +191,10 @@ class Emitter:
             self.code[engine][-1] = replace(last, post=semaphore)
 
     def put(self, rows: Rows, *, src: Operand, dst: int, semaphore: int) -> Operand:
-        """Put by descriptors; tiles with shorter runs send fewer. Returns each tile's arrivals."""
+        """Put by descriptors; tiles with shorter runs send fewer.
+
+        Returns each tile's arrivals.
+        """
         _, first, counts, arrivals = self._run(rows)
         if counts != 0:
             self.emit(Engine.NETWORK, Op.PUT, src=src, dst=dst, aux=first, m=counts, y=semaphore)

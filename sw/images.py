@@ -15,8 +15,8 @@ from .quantise import block_quantise, scale_values
 Floats = NDArray[np.float32]
 
 GAINS = ("attn_norm", "ffn_norm")
-"""The norms of a layer; the store keeps their gains as two rows whose sum has twice the precision
-of an element."""
+"""The norms of a layer; the store keeps their gains as two rows whose sum has twice the
+precision of an element."""
 
 
 class Store:
@@ -142,8 +142,8 @@ class Store:
 
 
 def pair_rows(matrix: Floats, head_dim: int, pairing: str) -> Floats:
-    """Rows of q or k (or a bias) in the order of the hardware: the two elements of a rotary pair
-    side by side."""
+    """Rows of q or k (or a bias) in the order of the hardware: the two elements of a rotary
+    pair side by side."""
     if pairing == "adjacent":
         return matrix
     half = head_dim // 2
@@ -257,8 +257,8 @@ def rope_rows(positions: NDArray[np.int64], head_dim: int, theta: float) -> NDAr
 
 
 def rms_constants(n: int, eps: float, frac: int) -> list[int]:
-    """The constants of an RMS instruction: n * eps at the sum's binary point, sqrt(n) normalised,
-    its exponent."""
+    """The constants of an RMS instruction: n * eps at the sum's binary point, sqrt(n)
+    normalised, its exponent."""
     exponent = int(math.log2(n)) // 2
     return [
         round(n * eps * 2.0 ** (2 * frac - 12)),

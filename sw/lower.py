@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.isa import REGISTERS, Engine, Op, PutOp
+from tokenpath.hw.arch.isa import REGISTERS, Engine, Op
 from tokenpath.hw.arch.program import Code, Program
 
 from . import images
@@ -100,11 +100,11 @@ class Step:
     def _gain(self, name: str, words: int) -> list[int]:
         if not self.values:
             return [1 << GAIN_FRAC] * words
-        return images.to_fixed(self.spec.tensor(name), GAIN_FRAC).tolist()
+        return [int(v) for v in images.to_fixed(self.spec.tensor(name), GAIN_FRAC)]
 
     def _head_gains(self, layer: int) -> tuple[int, int]:
-        """Addresses of the q and k gains of one layer, in hardware order, the score factor folded
-        into q's."""
+        """Addresses of the q and k gains of one layer, in hardware order, the score factor
+        folded into q's."""
         dim = self.shape.head_dim
         places = []
         for name, factor in (("q_norm", images.query_scale(dim)), ("k_norm", 1.0)):
@@ -129,13 +129,13 @@ class Step:
     # --- stages ---
 
     def headroom(self, elements: int) -> int:
-        """log2 of the number of blocks of a whole contraction of ``elements``, rounded up."""
+        """Log2 of the number of blocks of a whole contraction of ``elements``, rounded up."""
         return (-(-elements // self.numeric.block) - 1).bit_length()
 
     @property
     def passes(self) -> int:
-        """Streams of K that one layer needs on a tile: one for each KV head and ``queries`` of its
-        query heads."""
+        """Streams of K that one layer needs on a tile: one for each KV head and ``queries`` of
+        its query heads."""
         per_head = self.mapping.group_heads // self.mapping.group_kv_heads
         return self.mapping.group_kv_heads * -(-per_head // self.arch.queries)
 
@@ -169,8 +169,8 @@ class Step:
         frac: int,
         src: int = 0,
     ) -> None:
-        """GEMV of a tile's rows with the operand at ``src``; ``width`` is the length of the whole
-        contraction."""
+        """GEMV of a tile's rows with the operand at ``src``; ``width`` is the length of the
+        whole contraction."""
         self.emitter.stream(
             Op.DOT, self.store.at[name], n=rows, m=elements, dst=dst, src=src, x=frac
         )
@@ -186,7 +186,8 @@ class Step:
             self.emitter.compute(Op.SUM, dst=self.gain, src=self.gain_rows, aux=width, n=width, m=2)
 
     def norm(self, gain: int) -> None:
-        """RMSNorm of the residual stream with the gains at ``gain``, into the operand memory."""
+        """RMSNorm of the residual stream with the gains at ``gain``, into the operand
+        memory."""
         width, numeric = self.shape.d_model, self.numeric
         self.emitter.compute(
             Op.RMS,
@@ -213,8 +214,8 @@ class Step:
         )
 
     def embed(self) -> None:
-        """The token's embedding row, from the tile that holds it along its row of the array, then
-        down the columns."""
+        """The token's embedding row, from the tile that holds it along its row of the array,
+        then down the columns."""
         emitter, mapping, width = self.emitter, self.mapping, self.shape.d_model
         rows, columns = self.arch.topology.grid
         tiles = range(self.arch.tiles)
@@ -284,8 +285,8 @@ class Step:
         self.emitter.compute(Op.ROPE, dst=self.angles, src=high, aux=low, n=dim, m=1)
 
     def hidden(self, layer: int) -> None:
-        """The SwiGLU layer: gate and up by rows, SiLU, hidden slice gathered in its group, down,
-        sum."""
+        """The SwiGLU layer: gate and up by rows, SiLU, hidden slice gathered in its group,
+        down, sum."""
         emitter, mapping, numeric = self.emitter, self.mapping, self.numeric
         tiles, width = range(self.arch.tiles), self.shape.d_model
         team = mapping.hidden
@@ -407,12 +408,12 @@ class Step:
             arch=self.arch,
             code=(code,),
             tile_code=(0,) * len(tiles),
-            registers=memoryview(registers),
-            descriptors=memoryview(np.array(emitter.tables, np.int32).reshape(len(tiles), -1, 4)),
-            vector_shared=memoryview(np.array(self.shared, np.int64).astype(np.int32)),
-            vector_tile=memoryview(own),
-            elements=memoryview(self.store.elements) if self.store.elements is not None else None,
-            scales=memoryview(self.store.scales) if self.store.scales is not None else None,
+            registers=_buffer(registers),
+            descriptors=_buffer(np.array(emitter.tables, np.int32).reshape(len(tiles), -1, 4)),
+            vector_shared=_buffer(np.array(self.shared, np.int64).astype(np.int32)),
+            vector_tile=_buffer(own),
+            elements=_buffer(self.store.elements) if self.store.elements is not None else None,
+            scales=_buffer(self.store.scales) if self.store.scales is not None else None,
             store_beats_used=self.store.used,
             rules=tuple(emitter.rules),
             shards_of=tuple(team.member(t) for t in tiles),
@@ -436,12 +437,14 @@ class Step:
         )
 
 
+def _buffer(array: NDArray[Any]) -> memoryview:
+    """The buffer of an array, without a copy."""
+    return memoryview(np.ascontiguousarray(array))  # type: ignore[arg-type]
+
+
 def lower(mapping: Mapping, spec: ModelSpec, *, values: bool = True) -> Program:
     """Program of one decode step; without ``values`` it has no weights and serves timing only.
 
     Raises InputError when the model doesn't fit the machine.
     """
     return Step(mapping, spec, values).build()
-
-
-__all__ = ["PutOp", "Step", "lower"]

@@ -1,5 +1,7 @@
-"""Mapping: which tile holds which heads, KV shard, hidden slice and vocabulary rows. Pure
-arithmetic, no tensors."""
+"""Mapping: which tile holds which heads, KV shard, hidden slice and vocabulary rows.
+
+Pure arithmetic, no tensors.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,8 +94,8 @@ class Arrangement:
         return tile + (value - self.coordinate(tile, digit)) * prod(self.sizes[:digit])
 
     def interval(self, tile: int, digits: Sequence[int], words: int) -> Span:
-        """The nested part of ``words`` that is left to a tile after a split by each of ``digits``;
-        empty if idle."""
+        """The nested part of ``words`` that is left to a tile after a split by each of
+        ``digits``; empty if idle."""
         if tile >= self.active:
             return 0, 0
         first, end = 0, words
@@ -105,8 +107,11 @@ class Arrangement:
 
 @dataclass(frozen=True, kw_only=True)
 class Mapping:
-    """A model on an array. ``attention``: groups of KV heads x KV shards; ``hidden``: slices of
-    the hidden layer x members."""
+    """A model on an array.
+
+    ``attention``: groups of KV heads x KV shards; ``hidden``: slices of the hidden layer x
+    members.
+    """
 
     shape: ModelShape
     arch: Arch
@@ -167,8 +172,8 @@ class Mapping:
         return self.hidden.interval(tile, self.hidden.member_lines, end - first)
 
     def down_rows(self, tile: int) -> Span:
-        """Rows of the down projection that a tile computes, over its group's hidden slice; none if
-        that is empty."""
+        """Rows of the down projection that a tile computes, over its group's hidden slice; none
+        if that is empty."""
         first, end = self.hidden_slice(tile)
         return (
             self.hidden.interval(tile, self.hidden.member_lines, self.shape.d_model)
@@ -188,7 +193,8 @@ class Mapping:
 
 
 def _digits(size: int, line: int) -> tuple[int, ...]:
-    """Factors of ``size`` that follow the array's lines of ``line`` tiles, the fastest first."""
+    """Factors of ``size`` that follow the array's lines of ``line`` tiles, the fastest
+    first."""
     if size > line > 1 and size % line == 0:
         return (line, size // line)
     return (size,)
@@ -232,11 +238,11 @@ def plan(
     page: int = 16,
     residual_frac: int = RESIDUAL_FRAC,
 ) -> Mapping:
-    """Place a model on an array. Raises InputError when a name is unknown or something doesn't fit.
+    """Place a model on an array.
 
     The defaults: as many attention groups as the KV heads and tiles allow, the other tiles as KV
-    shards; the model's whole
-    context.
+    shards; the model's whole context. Raises InputError when a name is unknown or something
+    doesn't fit.
     """
     for what, value, words in (
         ("split", split, SPLITS),

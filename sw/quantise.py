@@ -12,8 +12,8 @@ _EXPONENTS = (-60, 60)
 def block_quantise(
     rows: NDArray[np.float32], block: int, fmt: Format
 ) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """Quantise ``rows`` (n, m) along m, m a multiple of ``block``; elements (n, m) int8 and codes
-    (n, m / block) int16.
+    """Quantise ``rows`` (n, m) along m, m a multiple of ``block``; elements (n, m) int8 and
+    codes (n, m / block) int16.
 
     Of the scales of the format, each block takes the smallest one whose largest element doesn't
     leave the element's range.
@@ -36,4 +36,6 @@ def block_quantise(
 def scale_values(codes: NDArray[np.int32], mantissa_bits: int) -> NDArray[np.float32]:
     """The scales that codes stand for."""
     one = 1 << mantissa_bits
-    return np.ldexp((one + (codes & (one - 1))).astype(np.float32) / one, codes >> mantissa_bits)
+    fraction = (one + (codes & (one - 1))).astype(np.float32) / one
+    values: NDArray[np.float32] = np.ldexp(fraction, codes >> mantissa_bits)
+    return values

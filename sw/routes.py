@@ -1,11 +1,9 @@
 """Who sends what to whom: the put descriptors of each phase of a collective, for all tiles.
 
-Pure functions of an arrangement and a vector's length on each tile, remembered because every layer
-of a
-model asks for the same. ``digits`` are the digits by which the vector is split, the last one is
-the line along which
-the phase moves. A row is (to tile, source offset, words, target offset); a tile that sends to
-itself does so last.
+Pure functions of an arrangement and a vector's length on each tile, remembered because every
+layer of a model asks for the same. ``digits`` are the digits by which the vector is split, the
+last one is the line along which the phase moves. A row is (to tile, source offset, words,
+target offset); a tile that sends to itself does so last.
 """
 
 from functools import lru_cache
@@ -65,8 +63,8 @@ def scatter(team: Arrangement, digits: Digits, words: Words, stride: int) -> Row
 
 @lru_cache(maxsize=256)
 def gather(team: Arrangement, digits: Digits, words: Words, first: bool) -> Rows:
-    """A tile's interval to its line; the ``first`` gather reads it from its own buffer and sends
-    to itself, too."""
+    """A tile's interval to its line; the ``first`` gather reads it from its own buffer and
+    sends to itself, too."""
     held, digit = spans(team, digits, words), digits[-1]
     size = team.sizes[digit]
     rows: list[list[Descriptor]] = []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tokenpath.hw.arch.errors import InputError
@@ -16,8 +17,10 @@ EXECUTORS = ("fast", "golden")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What decides a program: the model, the machine and the mapping. None leaves a choice to the
-    machine or the model."""
+    """What decides a program: the model, the machine and the mapping.
+
+    None leaves a choice to the machine or the model.
+    """
 
     model: str = "glassllm"
     arch: str = "edge"
@@ -28,6 +31,7 @@ class Options:
     softmax: str = "exact"
     context: int | None = None
     page: int = 16
+    program: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +70,26 @@ def prepare(options: Options, *, prompt: str | None = None, values: bool = True)
         context=options.context,
         page=options.page,
     )
+    if options.program is not None:
+        return Job(spec=spec, mapping=mapping, program=_saved(options.program, mapping, spec))
     program = lower(mapping, spec, values=values and spec.has_weights)
     return Job(spec=spec, mapping=mapping, program=program)
+
+
+def _saved(path: Path, mapping: Mapping, spec: ModelSpec) -> Program:
+    """A program from a file, refused when it was compiled for something else."""
+    program = Program.load(path, mapping.arch)
+    for what, mine, theirs in (
+        ("model", spec.shape.name, program.meta.get("model")),
+        ("vocabulary", spec.shape.vocab, program.vocab),
+        ("context", mapping.context, program.context),
+    ):
+        if mine != theirs:
+            raise InputError(
+                f"{path} was compiled for {what} {theirs} and {mine} is asked for; "
+                f"give {theirs}, or compile it again with 'tokenpath program save'"
+            )
+    return program
 
 
 def start(program: Program, executor: str, seed: int | None = None) -> Machine:

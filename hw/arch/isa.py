@@ -1,13 +1,11 @@
-"""Instruction set: three engines, one instruction layout, the operands of each operation as data.
+"""Instruction set: three engines, one instruction layout, the operands of each operation as
+data.
 
 Each tile runs three instruction queues, one an engine. An instruction waits until its ``wait``
-semaphore
-holds ``wait_n``, takes them away, executes, then adds one to its ``post`` semaphore (0: none of
-either).
-Every operand is ``register + immediate``; register 0 reads as 0. Addresses of vector memory are in
-words: scratch
-first, the inbox (which only the network writes) behind it. Addresses of the store and of operand
-memory are in beats.
+semaphore holds ``wait_n``, takes them away, executes, then adds one to its ``post`` semaphore
+(0: none of either). Every operand is ``register + immediate``; register 0 reads as 0. Addresses
+of vector memory are in words: scratch first, the inbox (which only the network writes) behind
+it. Addresses of the store and of operand memory are in beats.
 """
 
 from collections.abc import Iterable
@@ -26,7 +24,10 @@ class Engine(IntEnum):
 
 
 class Op(IntEnum):
-    """Operations. The docstring of :data:`OPERANDS` has their operands."""
+    """Operations.
+
+    The docstring of :data:`OPERANDS` has their operands.
+    """
 
     SYNC = 0
     STREAM = 1
@@ -99,8 +100,8 @@ LAYOUT: tuple[Field, ...] = (
     Field("x", 8, signed=True),
     Field("y", 8, signed=True),
 )
-"""Layout of an instruction, first field in the lowest bits; hardware struct, encoder and simulator
-columns read it."""
+"""Layout of an instruction, first field in the lowest bits; hardware struct, encoder and
+simulator columns read it."""
 
 COLUMN = {field.name: index for index, field in enumerate(LAYOUT)}
 """Column of each field in a simulator's table of instructions."""
@@ -232,7 +233,8 @@ Reg = tuple[int, int]
 class Instr:
     """One instruction; operands are an immediate or an ``(immediate, register)`` pair.
 
-    Raises InputError for an operand that the operation doesn't have or a value outside its field.
+    Raises InputError for an operand that the operation doesn't have or a value outside its
+    field.
     """
 
     op: Op

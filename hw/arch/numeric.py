@@ -37,7 +37,8 @@ SEGMENT_BITS = 5
 
 
 def _centred(function, start: float, stop: float, frac: int) -> tuple[int, ...]:  # type: ignore[no-untyped-def]
-    """Nodes of a piecewise linear table over [start, stop], inner ones shifted to centre the error."""
+    """Nodes of a piecewise linear table over [start, stop], inner ones shifted to centre the
+    error."""
     count = 1 << SEGMENT_BITS
     step = (stop - start) / count
     nodes = [function(start + i * step) for i in range(count + 1)]
@@ -49,8 +50,10 @@ def _centred(function, start: float, stop: float, frac: int) -> tuple[int, ...]:
 
 EXP2_TABLE = _centred(lambda x: 2.0**x, 0.0, 1.0, 15)
 """2**x on [0, 1], 15 fraction bits."""
+
 RECIP_TABLE = _centred(lambda x: 1.0 / x, 1.0, 2.0, 16)
 """1/x on [1, 2], 16 fraction bits."""
+
 RSQRT_TABLE = _centred(lambda x: x**-0.5, 1.0, 2.0, 16) + _centred(lambda x: x**-0.5, 2.0, 4.0, 16)
 """1/sqrt(x), 16 fraction bits: 33 nodes on [1, 2], then 33 nodes on [2, 4]."""
 
@@ -60,7 +63,8 @@ RSQRT_TABLE = _centred(lambda x: x**-0.5, 1.0, 2.0, 16) + _centred(lambda x: x**
 
 
 def wrap(value: int) -> int:
-    """``value`` modulo 2**32 as a signed word; the sum of words in any order has the same wrap."""
+    """``value`` modulo 2**32 as a signed word; the sum of words in any order has the same
+    wrap."""
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
@@ -74,7 +78,8 @@ def saturate(value: int) -> int:
 
 
 def shift_round(value: int, shift: int) -> int:
-    """``value / 2**shift`` rounded half up, for ``|value| < 2**61``; a negative shift moves left.
+    """``value / 2**shift`` rounded half up, for ``|value| < 2**61``; a negative shift moves
+    left.
 
     A left shift is by at most 30 places and of a value clamped to 32 bits first: what that loses
     is far outside every word.
@@ -138,8 +143,8 @@ def scale_mantissa(code: int, mantissa_bits: int) -> int:
 
 
 def block_scale(amax: int, frac: int, bits: int, mantissa_bits: int) -> int:
-    """Code of the scale of a block of words with ``frac`` fraction bits whose largest magnitude is
-    ``amax``.
+    """Code of the scale of a block of words with ``frac`` fraction bits whose largest magnitude
+    is ``amax``.
 
     The scale is the smallest one for which ``amax / scale < 2**(bits - 1)``; with no mantissa bits
     this is the scale of OCP Microscaling v1.0, section 6.3, for MXINT8.
@@ -170,8 +175,8 @@ def block_element(word: int, code: int, frac: int, bits: int, mantissa_bits: int
 def dot_term(
     product_sum: int, weight: int, operand: int, k_weight: int, k_operand: int, frac: int
 ) -> int:
-    """Integer product sum of one block, scaled by its two scales and rounded once onto the grid of
-    ``frac`` bits.
+    """Integer product sum of one block, scaled by its two scales and rounded once onto the grid
+    of ``frac`` bits.
 
     ``product_sum`` needs fewer than 46 bits. The caller clamps it with :func:`clamp_term`.
     """
@@ -247,8 +252,8 @@ def rsqrt(value: int) -> int:
 
 
 def square(word: int) -> int:
-    """Summand of the sum of squares: ``word**2 / 2**SQUARE_SHIFT``, rounded, at most 2**48 (2**14
-    of them fit)."""
+    """Summand of the sum of squares: ``word**2 / 2**SQUARE_SHIFT``, rounded, at most 2**48
+    (2**14 of them fit)."""
     value = shift_round(word * word, SQUARE_SHIFT)
     return value if value < 1 << 48 else 1 << 48
 
@@ -257,8 +262,8 @@ def rms_factor(squares: int, root: int) -> int:
     """Mantissa that RMSNorm multiplies with, 16 fraction bits, below 2**17.
 
     ``squares`` is the sum of squares plus n * eps at the same binary point; ``root`` is sqrt(n)
-    normalised to [1, 2) with 16
-    fraction bits. The exponent that goes with it is :func:`rms_shift`.
+    normalised to [1, 2) with 16 fraction bits. The exponent that goes with it is
+    :func:`rms_shift`.
     """
     return shift_round(rsqrt(squares) * root, 16)
 
@@ -288,15 +293,18 @@ def sigmoid(word: int, frac: int) -> int:
 
 
 def silu_mul(gate: int, up: int, frac: int) -> int:
-    """SiLU(gate) * up of two words with ``frac`` fraction bits, a word with as many; saturates."""
+    """SiLU(gate) * up of two words with ``frac`` fraction bits, a word with as many;
+    saturates."""
     return saturate(shift_round(shift_round(gate * sigmoid(gate, frac), 16) * up, frac))
 
 
 def divide(
     numerator: int, denominator: int, frac_in: int, frac_denominator: int, frac_out: int
 ) -> int:
-    """Numerator over a positive denominator with stated fraction bits; saturates. A denominator of
-    0 gives 0."""
+    """Numerator over a positive denominator with stated fraction bits; saturates.
+
+    A denominator of 0 gives 0.
+    """
     if denominator <= 0:
         return 0
     shift = 16 + frac_in - frac_denominator - frac_out + bit_length(denominator) - 1

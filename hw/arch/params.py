@@ -20,8 +20,8 @@ def _require(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """Block-scaled elements: ``bits`` a signed element, ``mantissa_bits`` of the scale (0 is the
-    OCP E8M0 scale)."""
+    """Block-scaled elements: ``bits`` a signed element, ``mantissa_bits`` of the scale (0 is
+    the OCP E8M0 scale)."""
 
     bits: int = 8
     mantissa_bits: int = 3
@@ -38,12 +38,12 @@ class Format:
 
 @dataclass(frozen=True, kw_only=True)
 class Numeric:
-    """Formats of the three kinds of elements and the binary points of words (see docs/numerics.md).
+    """Formats of the three kinds of elements and the binary points of words (see
+    docs/numerics.md).
 
-    Words have 32 bits. ``act_frac`` is the binary point of activations and logits, ``score_frac``
-    that of attention scores in
-    base 2; that of the residual stream belongs to the program, since models differ widely in its
-    range.
+    Words have 32 bits. ``act_frac`` is the binary point of activations and logits,
+    ``score_frac`` that of attention scores in base 2; that of the residual stream belongs to
+    the program, since models differ widely in its range.
     """
 
     block: int = 32
@@ -84,8 +84,10 @@ class Numeric:
 
 @dataclass(frozen=True, kw_only=True)
 class RouterParams:
-    """Router microarchitecture. ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel,
-    round-robin."""
+    """Router microarchitecture.
+
+    ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel, round-robin.
+    """
 
     kind: str = "wormhole"
     depth: int = 4
@@ -100,8 +102,8 @@ class RouterParams:
         )
 
     def buffer_flits(self, tier: Tier) -> int:
-        """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a longer
-        link adds."""
+        """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a
+        longer link adds."""
         return self.depth + -(-2 * (tier.latency_cycles - 1) // tier.cycles_per_flit)
 
 
@@ -110,12 +112,10 @@ class Arch:
     """One machine: an array of equal tiles on a topology.
 
     ``lanes`` multipliers as wide as the memory port, whole blocks; ``queries`` copies of them
-    share a stream;
-    ``vlanes`` 32-bit lanes of the vector unit. Sizes: ``operand_beats`` a query, ``append_beats``,
-    ``score_rows`` a query,
-    ``accumulator_beats`` a query, scratch and inbox of vector memory in words, store in beats.
-    ``store_latency`` cycles
-    from a read's issue to its beat; ``stream_depth`` beats may be on their way to the lanes.
+    share a stream; ``vlanes`` 32-bit lanes of the vector unit. Sizes: ``operand_beats`` a
+    query, ``append_beats``, ``score_rows`` a query, ``accumulator_beats`` a query, scratch and
+    inbox of vector memory in words, store in beats. ``store_latency`` cycles from a read's
+    issue to its beat; ``stream_depth`` beats may be on their way to the lanes.
     """
 
     name: str = "custom"
@@ -194,17 +194,16 @@ class Arch:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain nested values; :meth:`from_dict` reads them back."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {
-            k: str(v) if k == "topology" else asdict(v) if is_dataclass(v) else v
-            for k, v in plain.items()
-        }  # type: ignore[arg-type]
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], base: "Arch | None" = None) -> "Arch":
-        """An Arch from nested values over ``base``. Raises InputError for an unknown or ill-typed
-        key, by name."""
-        return _fill(base or cls(), values, "")
+        """An Arch from nested values over ``base``.
+
+        Raises InputError for an unknown or ill-typed key, by name.
+        """
+        filled: Arch = _fill(base or cls(), values, "")
+        return filled
 
     @classmethod
     def load(cls, name_or_path: str) -> "Arch":
@@ -270,6 +269,13 @@ _RANGES: tuple[tuple[str, int, int], ...] = (
     ("descriptors", 1, 1 << 20),
     ("code_words", 16, 1 << 20),
 )
+
+
+def _plain(value: Any) -> Any:
+    """A field's value in plain types."""
+    if isinstance(value, Topology):
+        return str(value)
+    return asdict(value) if isinstance(value, (Numeric, RouterParams)) else value
 
 
 def _fill(base: Any, values: dict[str, Any], where: str) -> Any:
@@ -345,4 +351,4 @@ PRESETS: dict[str, Arch] = {
         code_words=1 << 16,
     ),
 }
-"""tiny for tests, edge (0.5 TOPS and 5 MB a tile), server (72 MB a tile)."""
+"""Tiny for tests, edge (0.5 TOPS and 5 MB a tile), server (72 MB a tile)."""

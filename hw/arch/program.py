@@ -28,25 +28,23 @@ DESCRIPTOR = ("tile", "source", "words", "target")
 
 
 def local_rows(positions: int, shard: int, shards: int, page: int) -> int:
-    """How many of the first ``positions`` positions lie in ``shard``: pages of ``page`` positions
-    go round robin."""
+    """How many of the first ``positions`` positions lie in ``shard``: pages of ``page``
+    positions go round robin."""
     turn = page * shards
     return positions // turn * page + min(max(positions % turn - shard * page, 0), page)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepRule:
-    """How a register follows from a step's position and token: ``offset + scale * f``, with ``f``
-    by ``kind``.
+    """How a register follows from a step's position and token: ``offset + scale * f``, with
+    ``f`` by ``kind``.
 
     ``token_row``: token modulo ``span``. ``token_owner``: 1 on tile ``token // span``.
-    ``token_group``: 1 on the tiles whose index
-    over ``span2`` equals the owner's. ``position_high``, ``position_low``: position over and
-    modulo ``span``. In units
-    of rows of this tile's KV shard, a window of ``span`` positions (0: all): ``kv_rows`` up to and
-    with the position,
-    ``kv_first`` the first of them; ``kv_append``: 1 where the position is appended; ``kv_next``:
-    its row.
+    ``token_group``: 1 on the tiles whose index over ``span2`` equals the owner's.
+    ``position_high``, ``position_low``: position over and modulo ``span``. In units of rows of
+    this tile's KV shard, a window of ``span`` positions (0: all): ``kv_rows`` up to and with
+    the position, ``kv_first`` the first of them; ``kv_append``: 1 where the position is
+    appended; ``kv_next``: its row.
     """
 
     register: int

@@ -3,6 +3,7 @@
 ``python -m tokenpath.hw.arch.reference`` writes them; a test compares them with the files.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import timing
@@ -11,7 +12,7 @@ from .isa import ENGINE_OPS, INSTRUCTION_BITS, LAYOUT, OPERANDS, Engine, Op
 _CASES = (("n = 32, m = 1, q = 0", 32, 1, 0), ("n = 128, m = 4, q = 1", 128, 4, 1))
 
 
-def _table(columns: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
@@ -29,8 +30,10 @@ def isa_page() -> str:
         operands = "; ".join(f"`{name}`: {text}" for name, text in OPERANDS[op].items()) or "-"
         rows.append((f"`{op.name}`", op.value, engines, operands))
     return (
-        "# Instructions\n\nGenerated from `hw/arch/isa.py` by `python -m tokenpath.hw.arch.reference`.\n\n"
-        "An operand is `register + immediate`. `wait`, `wait_n` and `post` belong to every operation.\n\n"
+        "# Instructions\n\nGenerated from `hw/arch/isa.py` by `python -m "
+        "tokenpath.hw.arch.reference`.\n\n"
+        "An operand is `register + immediate`. `wait`, `wait_n` and `post` belong to "
+        "every operation.\n\n"
         + _table(("operation", "code", "engine", "operands"), rows)
         + f"\n## Layout, {INSTRUCTION_BITS} bits\n\n"
         + _table(("field", "lowest bit", "bits", ""), fields)
@@ -47,7 +50,8 @@ def timing_page() -> str:
         for op in vector
     ]
     return (
-        "# Timing\n\nGenerated from `hw/arch/timing.py` by `python -m tokenpath.hw.arch.reference`.\n\n"
+        "# Timing\n\nGenerated from `hw/arch/timing.py` by `python -m "
+        "tokenpath.hw.arch.reference`.\n\n"
         + _table(("constant", "cycles (words for HEADER_WORDS)"), constants)
         + "\nDurations with 8 vector lanes and blocks of 32:\n\n"
         + _table(("operation", *(text for text, *_ in _CASES)), rows)

@@ -1,11 +1,11 @@
-"""Time: how many cycles each operation, hop and stage takes. RTL and fast simulator both answer to
-it.
+"""Time: how many cycles each operation, hop and stage takes.
 
-The rhythm of an engine: in the cycle of *issue* an instruction's wait is satisfied (the semaphore
-held enough at the
-start of the cycle). A duration of ``d`` occupies the ``d`` cycles behind it; the post is visible
-one cycle after the
-last of them, and that is also the earliest cycle in which the next instruction issues.
+RTL and fast simulator both answer to it.
+
+The rhythm of an engine: in the cycle of *issue* an instruction's wait is satisfied (the
+semaphore held enough at the start of the cycle). A duration of ``d`` occupies the ``d`` cycles
+behind it; the post is visible one cycle after the last of them, and that is also the earliest
+cycle in which the next instruction issues.
 """
 
 from .isa import Op
@@ -21,8 +21,8 @@ HEADER_WORDS = 2
 other."""
 
 SINK_CYCLES = 2
-"""From the cycle in which the router grants a flit to the local port until its words and its post
-are visible."""
+"""From the cycle in which the router grants a flit to the local port until its words and its
+post are visible."""
 
 DOT_LATENCY = 8
 """From the cycle that consumes a row's last beat until its result is in vector memory."""
@@ -70,13 +70,14 @@ def vector_cycles(op: int, n: int, m: int, q: int, vlanes: int, block: int) -> i
 
 
 def stream_prologue(op: int) -> int:
-    """Cycles from the start of a stream-consuming operation until it can consume its first beat."""
+    """Cycles from the start of a stream-consuming operation until it can consume its first
+    beat."""
     return AXPY_PROLOGUE if op == Op.AXPY else 0
 
 
 def beat_interval(op: int, lanes: int, vlanes: int) -> int:
-    """Cycles between two beats that an operation consumes: a LOAD is as slow as the vector memory
-    that it fills."""
+    """Cycles between two beats that an operation consumes: a LOAD is as slow as the vector
+    memory that it fills."""
     return beats(lanes, vlanes) if op == Op.LOAD else 1
 
 

@@ -1,19 +1,17 @@
-"""A binary heap of events: int64 keys ``cycle << 26 | identifier``, the smallest first."""
+"""Coming events, ended instructions among them, and the log for the values."""
 
-import numpy as np
-from numpy.typing import NDArray
-
+# ruff: noqa: F403, F405
+from .columns import *
 from .jit import inner
+from .state import I64, Engines
 
-I64 = NDArray[np.int64]
-
-ID_BITS = 26
+ID_BITS = 26  # 2**24 tiles with 4 engines each
 ID_MASK = (1 << ID_BITS) - 1
 
 
 @inner
 def push(heap: I64, count: int, key: int) -> int:
-    """Add a key to the ``count`` keys of the heap; returns the new count."""
+    """Add a key to the ``count`` keys of a binary heap, the smallest first; the new count."""
     at = count
     while at > 0:
         above = (at - 1) >> 1
@@ -27,7 +25,7 @@ def push(heap: I64, count: int, key: int) -> int:
 
 @inner
 def pop(heap: I64, count: int) -> int:
-    """Take the smallest key (``heap[0]``, to be read before) away; returns the new count."""
+    """Take the smallest key, ``heap[0]``, away; the new count."""
     count -= 1
     key = heap[count]
     at = 0
@@ -43,3 +41,20 @@ def pop(heap: I64, count: int) -> int:
         at = below
     heap[at] = key
     return count
+
+
+@inner
+def end_at(s: Engines, e: int, t: int) -> None:
+    """Engine e is ready, and its post visible, at the start of cycle t; an NI's fetch is done."""
+    s.g[HEAP_N] = push(s.heap, s.g[HEAP_N], (t << ID_BITS) | e)
+
+
+@inner
+def note(s: Engines, what: int, a: int, b: int, c: int) -> None:
+    """Tell the replay of the values what happened: ``4 * tile + kind`` and its numbers."""
+    at = s.g[LOG_N] * L_WIDTH
+    s.log[at] = what
+    s.log[at + 1] = a
+    s.log[at + 2] = b
+    s.log[at + 3] = c
+    s.g[LOG_N] += 1

@@ -1,7 +1,9 @@
-"""``inner``: functions that only kernels call; pointers; and a word to the user before a kernel is compiled first.
+"""``inner``: functions that only kernels call; pointers; and a word to the user before a kernel is
+compiled first.
 
-Kernels get the addresses of their arrays, and index bare pointers. An array would be a structure of seven fields that each
-function passes on and counts references of, which cost most of the time that a flit or an instruction takes.
+Kernels get the addresses of their arrays, and index bare pointers. An array would be a structure
+of seven fields that each function passes on and counts references of, which cost most of the time
+that a flit or an instruction takes.
 """
 
 import logging
@@ -19,7 +21,8 @@ COMPILING = "compiling the simulator (once; cached afterwards) ..."
 
 
 def inner(function: Function) -> Function:
-    """``function`` compiled within the kernels that call it: no wrapper for Python, nothing of its own on disk.
+    """``function`` compiled within the kernels that call it: no wrapper for Python, nothing of its
+    own on disk.
 
     Integer literals are arguments like any other integers, as with ``compiled.kernel``.
     """
@@ -27,7 +30,9 @@ def inner(function: Function) -> Function:
     compiled: Any = njit(error_model="numpy", **options)(function)
     if compiled is not function:  # NUMBA_DISABLE_JIT
         template = compiled.get_call_template
-        compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
+        compiled.get_call_template = lambda args, kws: template(
+            tuple(map(types.unliteral, args)), kws
+        )
     return cast(Function, compiled)
 
 

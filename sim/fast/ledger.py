@@ -1,20 +1,24 @@
-"""The token path ledger: each cycle of a step, traced back along the critical path, in exactly one layer.
+"""The token path ledger: each cycle of a step, traced back along the critical path, in exactly one
+layer.
 
-The walk starts at what became visible last and follows causes back to cycle 0. An instruction's issue has one cause: the
-instruction before it in its engine, or the post that made its semaphore sufficient (of an instruction, or of a packet), if that
-came later. An operation that waited for its STREAM's first beat is followed into the STREAM; a STREAM whose reads
-waited for room is followed into the operation that made it. Nothing lies between a cause and its effect, so the segments sum
-to the step's cycles:
+The walk starts at what became visible last and follows causes back to cycle 0. An instruction's
+issue has one cause: the instruction before it in its engine, or the post that made its semaphore
+sufficient (of an instruction, or of a packet), if that came later. An operation that waited for
+its STREAM's first beat is followed into the STREAM; a STREAM whose reads waited for room is
+followed into the operation that made it. Nothing lies between a cause and its effect, so the
+segments sum to the step's cycles:
 
 * compute: vector operations, prologue and epilogue of operations on beats
 * memory: cycles in which an operation consumes beats or waits for the first, STREAM, APPEND
 * interconnect: from behind the issue of a PUT to the delivery of its packet, or to the PUT's end
 * wait: issue cycles
 
-The interconnect is parted once more: inject (descriptors and flits of the PUT that went ahead), hop (the head flit's way in an
-empty network), serialisation (the flits behind it at the slowest link's rate), contention (the rest).
+The interconnect is parted once more: inject (descriptors and flits of the PUT that went ahead),
+hop (the head flit's way in an empty network), serialisation (the flits behind it at the slowest
+link's rate), contention (the rest).
 """
 
+# ruff: noqa: F403, F405
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,42 +26,11 @@ import numpy as np
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.compiled import kernel
 
-from . import state as s
-from .engine import APPEND, AXPY, DOT, LOAD, OP, PUT, SCORE, STREAM, M, Q, operand, stream_epilogue, stream_prologue
+from .columns import *
+from .engine import operand, stream_epilogue, stream_prologue
 from .jit import inner, wide
 from .network import next_channel
-from .state import (
-    CODE0,
-    CODE_WIDTH,
-    E_WIDTH,
-    END_FLITS,
-    END_INJECT,
-    END_RECORD,
-    END_TIME,
-    END_TO,
-    I64,
-    Q_CYCLES,
-    Q_DOWN,
-    Q_LATENCY,
-    Q_NODE,
-    Q_WIDTH,
-    R_CAUSE,
-    R_END,
-    R_FLITS,
-    R_INJECT,
-    R_ISSUED,
-    R_VIA,
-    R_VIA_AT,
-    R_WIDTH,
-    TILES,
-    VCS,
-    VLANES,
-    Engines,
-    Network,
-    addresses,
-    engines_at,
-    network_at,
-)  # fmt: skip
+from .state import I64, Engines, Network, addresses, engines_at, network_at
 
 LAYERS = ("compute", "memory", "interconnect", "wait")
 COMPUTE, MEMORY, INTERCONNECT, WAIT = range(4)
@@ -67,7 +40,9 @@ INJECT, HOP, SERIALISATION, CONTENTION = range(4)
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """Cycles of the critical path: ``total`` by layer, ``stages`` by label and layer, ``network`` by part."""
+    """Cycles of the critical path: ``total`` by layer, ``stages`` by label and layer, ``network``
+    by part.
+    """
 
     total: dict[str, int]
     stages: dict[str, dict[str, int]]
@@ -75,7 +50,9 @@ class Ledger:
 
 
 @inner
-def flight(e: Engines, n: Network, source: int, to: int, flits: int, cycles: int, parts: I64) -> None:
+def flight(
+    e: Engines, n: Network, source: int, to: int, flits: int, cycles: int, parts: I64
+) -> None:
     """Part the cycles between a packet's first flit and its delivery."""
     node, hop, slowest = source, 1 + SINK_CYCLES, 1
     while node != to:
@@ -103,9 +80,13 @@ def tile_of(record0: I64, tiles: int, record: int) -> int:
 
 @inner
 def operation(e: Engines, tile: int, row: int, r: int, now: int, sums: I64) -> int:
-    """Layers of an operation on beats up to cycle ``now``; the cycle at which its cause takes over."""
+    """Layers of an operation on beats up to cycle ``now``; the cycle at which its cause takes
+    over.
+    """
     op, q, records = e.code[row + OP], e.code[row + Q], e.records
-    behind = records[r + R_END] - stream_epilogue(op, operand(e, tile, row + M), q, e.constants[VLANES])
+    behind = records[r + R_END] - stream_epilogue(
+        op, operand(e, tile, row + M), q, e.constants[VLANES]
+    )
     if now > behind:
         sums[COMPUTE] += now - behind
         now = behind
@@ -123,7 +104,13 @@ def trace(engines: I64, network: I64, label_of: I64, starts: I64, stages: I64, p
     """Add the critical path of the last step to ``stages`` (labels, 4) and ``parts`` (4,)."""
     e, n = engines_at(engines), network_at(network)
     g, records = e.g, e.records
-    now, record, inject, flits, to = g[END_TIME], g[END_RECORD], g[END_INJECT], g[END_FLITS], g[END_TO]
+    now, record, inject, flits, to = (
+        g[END_TIME],
+        g[END_RECORD],
+        g[END_INJECT],
+        g[END_FLITS],
+        g[END_TO],
+    )
     while record >= 0:
         tile = tile_of(e.record0, e.constants[TILES], record)
         at = e.engines[4 * tile * E_WIDTH + CODE0] + record - e.record0[tile]
@@ -134,7 +121,7 @@ def trace(engines: I64, network: I64, label_of: I64, starts: I64, stages: I64, p
             sums[INTERCONNECT] += now - issued - 1
             parts[INJECT] += inject - issued - 1
             flight(e, n, tile, to, flits, now - inject, parts)
-        elif op == DOT or op == SCORE or op == AXPY or op == LOAD:
+        elif op in (DOT, SCORE, AXPY, LOAD):
             now = operation(e, tile, row, r, now, sums)
             via = wide(records[r + R_VIA])
         elif op == STREAM:
@@ -175,13 +162,22 @@ class Tracer:
         self.starts = np.zeros(len(label_of) + 1, np.int64)
         self.starts[first[:, :3].reshape(-1)] = 1
 
-    def ledger(self, engines: s.Engines, network: s.Network) -> Ledger:
-        """Trace the last step back. Raises RuntimeError if its segments don't sum to its cycles."""
-        stages, parts = np.zeros((len(self.labels), len(LAYERS)), np.int64), np.zeros(len(PARTS), np.int64)
-        rest = trace(addresses(engines), addresses(network), self.label_of, self.starts, stages, parts)
+    def ledger(self, engines: Engines, network: Network) -> Ledger:
+        """Trace the last step back. Raises RuntimeError if its segments don't sum to its
+        cycles.
+        """
+        stages, parts = (
+            np.zeros((len(self.labels), len(LAYERS)), np.int64),
+            np.zeros(len(PARTS), np.int64),
+        )
+        rest = trace(
+            addresses(engines), addresses(network), self.label_of, self.starts, stages, parts
+        )
         cycles = int(engines.g[END_TIME])
         if stages.sum() != cycles or (rest != 0 and cycles):
-            raise RuntimeError(f"the ledger has {stages.sum()} of {cycles} cycles and ends at cycle {rest}")
+            raise RuntimeError(
+                f"the ledger has {stages.sum()} of {cycles} cycles and ends at cycle {rest}"
+            )
         return Ledger(
             total=dict(zip(LAYERS, stages.sum(axis=0).tolist(), strict=True)),
             stages={

@@ -1,54 +1,14 @@
-"""The loop over the cycles in which something happens, and the replay of their values."""
+"""The loop over the cycles in which something happens."""
 
+# ruff: noqa: F403, F405
 from tokenpath.sim.compiled import kernel
 
-from .engine import finish, issue, note, post
-from .events import ID_BITS, ID_MASK, pop
+from .columns import *
+from .engine import finish, issue, post
+from .events import ID_BITS, ID_MASK, note, pop
 from .jit import inner, wide
 from .network import network_cycle, start_descriptor
-from .state import (
-    ACTIVE_N,
-    DEADLOCK,
-    DELIVER_HEAD,
-    DELIVER_MASK,
-    DELIVER_N,
-    DONE,
-    END_FLITS,
-    END_INJECT,
-    END_RECORD,
-    END_TIME,
-    END_TO,
-    FLUSH_LOG,
-    GROW_PACKETS,
-    HEAP_N,
-    I64,
-    INJECTING_N,
-    K_DST,
-    K_FLITS,
-    K_INJECT,
-    K_OP,
-    K_RECORD,
-    K_SEMAPHORE,
-    K_TO,
-    K_WIDTH,
-    K_WORDS,
-    L_DELIVER,
-    LAST_CYCLE,
-    LOG_N,
-    LOG_SIZE,
-    LOGGING,
-    NEVER,
-    NOW,
-    READY_N,
-    RUNNING,
-    STATUS,
-    TILES,
-    TOO_LONG,
-    Engines,
-    Network,
-    engines_at,
-    network_at,
-)  # fmt: skip
+from .state import I64, Engines, Network, engines_at, network_at
 
 
 @inner
@@ -93,7 +53,8 @@ def visible(s: Engines, n: Network, t: int) -> None:
 
 @kernel
 def simulate(engines: I64, network: I64) -> int:
-    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be called again after.
+    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be
+    called again after.
 
     Takes the addresses of the arrays of Engines and Network.
     """
@@ -118,7 +79,9 @@ def simulate(engines: I64, network: I64) -> int:
         if g[HEAP_N] > 0:
             following = min(following, s.heap[0] >> ID_BITS)
         if g[DELIVER_N] > 0:
-            following = min(following, s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])])
+            following = min(
+                following, s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])]
+            )
         if following == NEVER:
             break
         t = following

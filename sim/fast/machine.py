@@ -1,6 +1,5 @@
 """FastMachine: a program's tiles between steps, and ``run``."""
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -11,20 +10,25 @@ from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.program import Program
 from tokenpath.sim.run import Run, Step
 
-from . import state as s
+from . import columns as c
 from . import tables
 from .jit import announce
 from .ledger import Tracer
 from .loop import simulate
+from .state import I32, I64, addresses
 
-log = logging.getLogger(__name__)
+REFUSED = {
+    c.OVERWRITTEN: "overwrites beats of a STREAM that no operation has taken",
+    c.UNEQUAL: "takes another number of beats than its STREAM has",
+}
 
 
 class FastMachine:
     """A program on the cycle-level array simulator.
 
-    ``values`` computes the numbers, too (needs a program with weights, otherwise it is off); ``trace`` keeps a record of each
-    instruction for the ledger. Without values a step's ``logits`` is None and its ``best`` 0.
+    ``values`` computes the numbers, too (needs a program with weights, otherwise it is off);
+    ``trace`` keeps a record of each instruction for the ledger. Without values a step's ``logits``
+    is None and its ``best`` 0.
     """
 
     def __init__(self, program: Program, values: bool = True, trace: bool = True) -> None:
@@ -44,26 +48,29 @@ class FastMachine:
             self.payload = self._new_payload()
         announce(simulate)
 
-    def _new_payload(self) -> s.I32:
-        packets = len(self.engines.packets) // s.K_WIDTH
+    def _new_payload(self) -> I32:
+        packets = len(self.engines.packets) // c.K_WIDTH
         return np.zeros(packets * self.program.arch.max_packet_words, np.int32)
 
     def step(self, token: int, position: int) -> Step:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
         self._reset(token, position)
         before = self._counts()
-        while (status := simulate(s.addresses(self.engines), s.addresses(self.network))) in (s.GROW_PACKETS, s.FLUSH_LOG):
+        while (status := simulate(addresses(self.engines), addresses(self.network))) in (
+            c.GROW_PACKETS,
+            c.FLUSH_LOG,
+        ):
             self._replay()
-            if status == s.GROW_PACKETS:
+            if status == c.GROW_PACKETS:
                 self._grow()
-        if status != s.DONE:
+        if status != c.DONE:
             raise RuntimeError(self._complaint(status))
         self._replay()
         after = self._counts()
         ledger = self.tracer.ledger(self.engines, self.network) if self.trace else None
         return Step(
             position=position, token=token, logits=self._logits(), best=self._best(),
-            cycles=int(self.engines.g[s.END_TIME]),
+            cycles=int(self.engines.g[c.END_TIME]),
             saturations=after[0] - before[0], overflows=after[1] - before[1],
             ledger=ledger.total if ledger else {},
             stages=ledger.stages if ledger else {},
@@ -76,35 +83,37 @@ class FastMachine:
     def _reset(self, token: int, position: int) -> None:
         e, n, tiles = self.engines, self.network, self.program.tiles
         e.g[:] = 0
-        e.g[s.END_RECORD] = -1
-        rows = e.engines.reshape(tiles, 4, s.E_WIDTH)
-        rows[:, :, s.BUSY] = 0
-        rows[:, :3, s.PC] = self.code.first[self.class_of, :3]
-        rows[:, :3, s.PC_END] = self.code.first[self.class_of, 1:]
+        e.g[c.END_RECORD] = -1
+        rows = e.engines.reshape(tiles, 4, c.E_WIDTH)
+        rows[:, :, c.BUSY] = 0
+        rows[:, :3, c.PC] = self.code.first[self.class_of, :3]
+        rows[:, :3, c.PC_END] = self.code.first[self.class_of, 1:]
         self._start(rows[:, :3])
         e.streams[:] = 0
-        e.interfaces.reshape(tiles, s.N_WIDTH)[:, s.INJECTED] = 0
-        n.slots.reshape(-1, 2)[:, s.WHEN] = 0
-        ports = n.ports.reshape(-1, s.Q_WIDTH)
-        ports[:, s.Q_FREE] = 0
-        ports[:, s.Q_COUNT] = 0
+        e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED] = 0
+        n.slots.reshape(-1, 2)[:, c.WHEN] = 0
+        ports = n.ports.reshape(-1, c.Q_WIDTH)
+        ports[:, c.Q_FREE] = 0
+        ports[:, c.Q_COUNT] = 0
         registers = e.registers.reshape(tiles, -1)
         for tile, register, value in self.program.step_registers(position, token):
             registers[tile, register] = value
 
-    def _start(self, rows: s.I64) -> None:
-        """All engines with instructions stand before the first at cycle 0; ``rows`` (tiles, 3, columns)."""
+    def _start(self, rows: I64) -> None:
+        """All engines with instructions stand before the first at cycle 0; ``rows`` (tiles, 3,
+        columns).
+        """
         e = self.engines
-        work = rows[..., s.PC] < rows[..., s.PC_END]
-        rows[..., s.STATE] = np.where(work, s.QUEUED, s.FINISHED)
-        rows[..., s.READY_AT] = rows[..., s.FIRST] = 0
-        rows[..., s.CAUSE] = rows[..., s.C_INJECT] = rows[..., s.VIA] = -1
+        work = rows[..., c.PC] < rows[..., c.PC_END]
+        rows[..., c.STATE] = np.where(work, c.QUEUED, c.FINISHED)
+        rows[..., c.READY_AT] = rows[..., c.FIRST] = 0
+        rows[..., c.CAUSE] = rows[..., c.CAUSE_INJECT] = rows[..., c.VIA] = -1
         tile, engine = np.nonzero(work)
         e.ready[: len(tile)] = 4 * tile + engine
-        e.g[s.READY_N] = e.g[s.RUNNING] = len(tile)
+        e.g[c.READY_N] = e.g[c.RUNNING] = len(tile)
 
     def _grow(self) -> None:
-        old = len(self.engines.packets) // s.K_WIDTH
+        old = len(self.engines.packets) // c.K_WIDTH
         packets = np.concatenate([self.engines.packets, np.zeros_like(self.engines.packets)])
         free = np.zeros(2 * old + 1, np.int64)
         count = int(self.engines.free_packets[0])
@@ -121,7 +130,7 @@ class FastMachine:
         if self.has_values:
             from .replay import replay
 
-            replay(s.addresses(self.engines), self.values, self.values.vector, self.payload)
+            replay(addresses(self.engines), self.values, self.values.vector, self.payload)
 
     def _counts(self) -> tuple[int, int]:
         """Saturations and overflows so far."""
@@ -135,45 +144,53 @@ class FastMachine:
             return None
         program = self.program
         logits = np.zeros(program.vocab, np.int32)
-        for tile, (first, words) in enumerate(zip(program.logit_first, program.logit_words, strict=True)):
-            logits[first : first + words] = self.values.vector[tile, program.logits_at : program.logits_at + words]
+        for tile, (first, words) in enumerate(
+            zip(program.logit_first, program.logit_words, strict=True)
+        ):
+            logits[first : first + words] = self.values.vector[
+                tile, program.logits_at : program.logits_at + words
+            ]
         return logits
 
     def _best(self) -> int:
-        return int(self.values.vector[self.program.result_tile, self.program.result_at + 1]) if self.has_values else 0
+        return (
+            int(self.values.vector[self.program.result_tile, self.program.result_at + 1])
+            if self.has_values
+            else 0
+        )
 
-    def counters(self) -> dict[str, s.I64]:
-        """Of the last step: beats read (tiles,), busy cycles (tiles, 3), flits over each link (links,), flits sent (tiles,)."""
+    def counters(self) -> dict[str, I64]:
+        """Of the last step: beats read (tiles,), busy cycles (tiles, 3), flits over each link
+        (links,), flits sent (tiles,).
+        """
         tiles, e = self.program.tiles, self.engines
-        streams = e.streams.reshape(tiles, s.S_WIDTH)
-        ports = self.network.ports.reshape(-1, s.Q_WIDTH)
+        streams = e.streams.reshape(tiles, c.S_WIDTH)
+        ports = self.network.ports.reshape(-1, c.Q_WIDTH)
         return {
-            "beats_read": streams[:, s.BEATS_READ].copy(),
-            "starved_cycles": streams[:, s.STARVED].copy(),
-            "busy_cycles": e.engines.reshape(tiles, 4, s.E_WIDTH)[:, :3, s.BUSY].copy(),
-            "link_flits": ports[ports[:, s.Q_DOWN] >= 0, s.Q_COUNT].astype(np.int64),
-            "injected_flits": e.interfaces.reshape(tiles, s.N_WIDTH)[:, s.INJECTED].copy(),
+            "beats_read": streams[:, c.BEATS_READ].copy(),
+            "starved_cycles": streams[:, c.STARVED].copy(),
+            "busy_cycles": e.engines.reshape(tiles, 4, c.E_WIDTH)[:, :3, c.BUSY].copy(),
+            "link_flits": ports[ports[:, c.Q_DOWN] >= 0, c.Q_COUNT].astype(np.int64),
+            "injected_flits": e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED].copy(),
         }
 
     def _complaint(self, status: int) -> str:
         e = self.engines
-        if status == s.TOO_LONG:
-            return f"a step of more than {s.LAST_CYCLE} cycles is not supported"
-        if status == s.DEADLOCK:
-            rows = e.engines.reshape(-1, s.E_WIDTH)
-            stuck = [i for i in np.flatnonzero(rows[:, s.STATE] != s.FINISHED) if i & 3 != 3]
+        if status == c.TOO_LONG:
+            return f"a step of more than {c.LAST_CYCLE} cycles is not supported"
+        if status == c.DEADLOCK:
+            rows = e.engines.reshape(-1, c.E_WIDTH)
+            stuck = [i for i in np.flatnonzero(rows[:, c.STATE] != c.FINISHED) if i & 3 != 3]
             if not stuck:
                 return "deadlock in the network"
-            index, what = int(stuck[0]), f"deadlock at cycle {e.g[s.NOW]}"
+            index, what = int(stuck[0]), f"deadlock at cycle {e.g[c.NOW]}"
         else:
-            index = int(e.g[s.ERROR_ENGINE])
-            what = "overwrites beats of a STREAM that no operation has taken" if status == s.OVERWRITTEN else (
-                "takes another number of beats than its STREAM has"
-            )  # fmt: skip
+            index = int(e.g[c.ERROR_ENGINE])
+            what = REFUSED[status]
         engine, tile = Engine(index & 3), index >> 2
-        at = int(e.engines[index * s.E_WIDTH + s.PC] - self.code.first[self.class_of[tile], engine])
+        at = int(e.engines[index * c.E_WIDTH + c.PC] - self.code.first[self.class_of[tile], engine])
         where = self.program.where(tile, engine, at)
-        return f"{what}: {where}" if status == s.DEADLOCK else f"{where} {what}"
+        return f"{what}: {where}" if status == c.DEADLOCK else f"{where} {what}"
 
 
 def run(
@@ -183,7 +200,9 @@ def run(
     values: bool = True,
     on_step: Callable[[Step], None] | None = None,
 ) -> Run:
-    """Feed ``prompt``, then generate ``tokens`` greedy tokens; one Step for each token fed. Timing only feeds token 0."""
+    """Feed ``prompt``, then generate ``tokens`` greedy tokens; one Step for each token fed. Timing
+    only feeds token 0.
+    """
     machine = FastMachine(program, values)
     result = Run(executor="fast", arch_fingerprint=program.arch.fingerprint)
     feed = list(prompt) if machine.has_values else [0] * len(prompt)

@@ -1,100 +1,36 @@
 """Wormhole routers, links and network interfaces, a cycle at a time.
 
-Everything is decided on the state at the start of cycle ``t``. In every router: (1) an input virtual channel (VC) whose
-head flit has arrived requests its output channel: that of ``next_hop`` for a head flit, the one its packet holds for the
-others; the request is valid if the channel is free or held by this VC, if a slot of the buffer behind it is free and
-its credit is back, and if the link is free again; (2) each input port picks one of its VCs with a valid request, the first
-from its pointer on; (3) each output port picks one of the input ports, the first from its pointer on; (4) the flit
-leaves; both pointers move behind the winners; a head flit takes the channel, a tail flit gives it up; the link is busy
-for ``cycles_per_flit``. The flit is in the next buffer at ``t + latency`` of the link, its slot's credit back at the
-sender at ``t + latency`` of the input's link. Port 0 of a tile delivers: a flit granted in ``t`` is visible at ``t + SINK_CYCLES``.
-The NI sends a flit a cycle into the local input (VC 0) under the same rule, with a latency of 1 both ways.
+Everything is decided on the state at the start of cycle t. In every router:
 
-A slot carries the cycle in which its flit arrives or, empty, in which its credit is back: no list of things in flight. Only
-buffers with flits are looked at; when a cycle moved nothing, the next one worth looking at is returned.
+1. An input virtual channel (VC) whose head flit has arrived requests an output channel: that of
+   ``next_hop`` for a packet's head, the one that its packet holds for the other flits. The request
+   is valid if the channel is free or held by this VC, if a slot behind it is free and its credit
+   is back, and if the link is free again.
+2. Each input port picks one of its VCs with a valid request, the first from its pointer on.
+3. Each output port picks one of the input ports that picked it, the first from its pointer on.
+4. The flit leaves. Both pointers move behind the winners; a head takes the channel, a tail gives
+   it up; the link is busy for ``cycles_per_flit``.
 
-Pointers and held channels persist from step to step; credits and links have all the time between two steps.
+The flit is in the next buffer at t + latency of the link, its slot's credit back at the sender at
+t + latency of the input's link. Port 0 of a tile delivers and always has room; what is granted in
+t is visible at t + SINK_CYCLES. The NI sends a flit a cycle into VC 0 of input port 0 by the same
+rules, with a latency of 1 both ways. After a descriptor's last flit, in cycle t, the next one's
+first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT ends with its last flit. Pointers persist
+from step to step, credits and links have all the time between two steps to come home.
+
+A slot says when its flit arrives or, if empty, when its credit does: nothing is listed as under
+way. Only buffers with flits are looked at. A cycle in which nothing moved returns the next one
+worth looking at.
 """
 
-
+# ruff: noqa: F403, F405
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
 from tokenpath.sim.compiled import time
 
-from .engine import end_at, note
+from .columns import *
+from .events import end_at, note
 from .jit import inner, wide
-from .state import (
-    ACTIVE_N,
-    B_FILL,
-    B_HEAD,
-    B_HIGH,
-    B_LATENCY,
-    B_LOW,
-    B_NUMBER,
-    B_PORT,
-    B_REQUEST,
-    B_WIDTH,
-    DELIVER_HEAD,
-    DELIVER_MASK,
-    DELIVER_N,
-    DESCRIPTOR,
-    DESCRIPTORS,
-    DESCRIPTORS_LEFT,
-    DIMS,
-    FLIT_WORDS,
-    FLITS_LEFT,
-    H_BUFFER,
-    H_HIGH,
-    H_LOCK,
-    H_LOW,
-    H_PORT,
-    H_TAIL,
-    H_WIDTH,
-    INJECTED,
-    INJECTING_N,
-    K_DST,
-    K_FLITS,
-    K_INJECT,
-    K_OP,
-    K_RECORD,
-    K_SEMAPHORE,
-    K_TO,
-    K_WIDTH,
-    K_WORDS,
-    L_INJECT,
-    LISTED,
-    LOGGING,
-    MAX_WORDS,
-    N_DST,
-    N_NEXT_DST,
-    N_NEXT_SRC,
-    N_OP,
-    N_PACKET,
-    N_RECORD,
-    N_SEMAPHORE,
-    N_SRC,
-    N_TAIL,
-    N_TO,
-    N_WIDTH,
-    NEVER,
-    ONE_FLIT,
-    Q_BEST,
-    Q_COUNT,
-    Q_CYCLES,
-    Q_FREE,
-    Q_IN_BEST,
-    Q_IN_NEXT,
-    Q_KEY,
-    Q_LATENCY,
-    Q_NEXT,
-    Q_NODE,
-    Q_PORTS,
-    Q_WIDTH,
-    TILES,
-    VCS,
-    WORDS_LEFT,
-    Engines,
-    Network,
-)  # fmt: skip
+from .state import Engines, Network
 
 put_flits = time.put_flits
 
@@ -119,9 +55,9 @@ def start_descriptor(s: Engines, n: Network, tile: int) -> None:
     i, ni = tile * N_WIDTH, s.interfaces
     row = (tile * s.constants[DESCRIPTORS] + ni[i + DESCRIPTOR]) * 4
     ni[i + N_TO] = s.descriptors[row]
-    ni[i + N_NEXT_SRC] = ni[i + N_SRC] + s.descriptors[row + 1]
+    ni[i + N_FROM] = ni[i + N_SRC] + s.descriptors[row + 1]
     ni[i + WORDS_LEFT] = s.descriptors[row + 2]
-    ni[i + N_NEXT_DST] = ni[i + N_DST] + s.descriptors[row + 3]
+    ni[i + N_INTO] = ni[i + N_DST] + s.descriptors[row + 3]
     ni[i + FLITS_LEFT] = 0
     n.injecting[n.counts[INJECTING_N]] = tile
     n.counts[INJECTING_N] += 1
@@ -136,17 +72,17 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
     words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
     flits = put_flits(words, s.constants[FLIT_WORDS])
     if s.constants[LOGGING]:
-        note(s, 4 * tile + L_INJECT, packet, ni[i + N_NEXT_SRC], words)
+        note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], words)
     p = packet * K_WIDTH
     packets[p + K_TO] = ni[i + N_TO]
-    packets[p + K_DST] = ni[i + N_NEXT_DST]
+    packets[p + K_DST] = ni[i + N_INTO]
     packets[p + K_WORDS] = words
     packets[p + K_OP] = ni[i + N_OP]
     packets[p + K_RECORD] = ni[i + N_RECORD]
     packets[p + K_INJECT] = t
     packets[p + K_FLITS] = flits
-    ni[i + N_NEXT_SRC] += words
-    ni[i + N_NEXT_DST] += words
+    ni[i + N_FROM] += words
+    ni[i + N_INTO] += words
     ni[i + WORDS_LEFT] -= words
     packets[p + K_SEMAPHORE] = ni[i + N_SEMAPHORE] if ni[i + WORDS_LEFT] == 0 else 0
     ni[i + N_PACKET] = packet
@@ -169,7 +105,9 @@ def enter(n: Network, buffer: int, slot: int, flit: int, when: int) -> None:
 
 @inner
 def inject(s: Engines, n: Network, t: int) -> int:
-    """Every NI with something to send sends a flit if it has a credit; returns the next cycle to look at."""
+    """Every NI with something to send sends a flit if it has a credit; returns the next cycle to
+    look at.
+    """
     soon, kept, v, ni = NEVER, 0, s.constants[VCS], s.interfaces
     for index in range(n.counts[INJECTING_N]):
         tile = wide(n.injecting[index])
@@ -189,7 +127,9 @@ def inject(s: Engines, n: Network, t: int) -> int:
             head = 1
         ni[i + FLITS_LEFT] -= 1
         ni[i + INJECTED] += 1
-        ni[i + N_TAIL] = 0 if slot + 1 == n.buffers[buffer * B_WIDTH + B_HIGH] else ni[i + N_TAIL] + 1
+        ni[i + N_TAIL] = (
+            0 if slot + 1 == n.buffers[buffer * B_WIDTH + B_HIGH] else ni[i + N_TAIL] + 1
+        )
         tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
         enter(n, buffer, slot, ni[i + N_PACKET] << 2 | tail | head, t + 1)
         if tail == 0 or ni[i + WORDS_LEFT] > 0:
@@ -208,7 +148,9 @@ def inject(s: Engines, n: Network, t: int) -> int:
 
 @inner
 def nominate(n: Network, buffer: int, port: int, outputs: int) -> int:
-    """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs with a pick."""
+    """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs
+    with a pick.
+    """
     q, ports = port * Q_WIDTH, n.ports
     key = n.buffers[buffer * B_WIDTH + B_NUMBER] - ports[q + Q_NEXT]
     if key < 0:
@@ -225,7 +167,9 @@ def nominate(n: Network, buffer: int, port: int, outputs: int) -> int:
 
 @inner
 def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
-    """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next cycle to look at."""
+    """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next
+    cycle to look at.
+    """
     buffers, slots, ports, active, v = n.buffers, n.slots, n.ports, n.active, s.constants[VCS]
     soon, kept, outputs, inputs = NEVER, 0, 0, 0
     for index in range(n.counts[ACTIVE_N]):
@@ -311,7 +255,9 @@ def grant(s: Engines, n: Network, outputs: int, t: int) -> None:
         behind = wide(channels[h + H_BUFFER])
         if behind >= 0:
             slot = wide(channels[h + H_TAIL])
-            channels[h + H_TAIL] = channels[h + H_LOW] if slot + 1 == channels[h + H_HIGH] else slot + 1
+            channels[h + H_TAIL] = (
+                channels[h + H_LOW] if slot + 1 == channels[h + H_HIGH] else slot + 1
+            )
             enter(n, behind, slot, flit, t + ports[q + Q_LATENCY])
         elif flit & 2:
             at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
@@ -322,7 +268,9 @@ def grant(s: Engines, n: Network, outputs: int, t: int) -> None:
 
 @inner
 def network_cycle(s: Engines, n: Network, t: int) -> int:
-    """Cycle t of all routers and NIs; returns the next cycle in which one of them may do something."""
+    """Cycle t of all routers and NIs; returns the next cycle in which one of them may do
+    something.
+    """
     outputs, soon = request(s, n, t)
     soon = min(soon, inject(s, n, t))
     if outputs:

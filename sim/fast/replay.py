@@ -1,36 +1,22 @@
-"""The values of a step, computed in the order in which the timed engines issued: time never depends on them."""
+"""The values of a step, in the order in which the timed engines issued: time never depends on
+them.
+"""
 
+# ruff: noqa: F403, F405
 import numpy as np
 
-from tokenpath.hw.arch.isa import COLUMN
 from tokenpath.sim.compiled import kernel
 
+from .columns import *
 from .jit import inner
-from .state import (
-    C_REGS,
-    CODE_WIDTH,
-    I32,
-    I64,
-    L_APPEND,
-    L_COMPUTE,
-    L_INJECT,
-    L_WIDTH,
-    LOG_N,
-    MAX_WORDS,
-    Engines,
-    engines_at,
-)  # fmt: skip
+from .state import I32, I64, Engines, engines_at
 from .values import Values, append, compute, deliver
-
-OP = COLUMN["op"]
-DST, SRC, AUX, BUX, N, M = (COLUMN[c] for c in ("dst", "src", "aux", "bux", "n", "m"))
-Q, X, Y = (COLUMN[c] for c in ("q", "x", "y"))
 
 
 @inner
 def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
     """Operands of an instruction with its registers: op, dst, src, aux, bux, n, m, q, x, y."""
-    code, registers = s.code, tile * s.constants[C_REGS]
+    code, registers = s.code, tile * s.constants[REGISTERS]
     ops[0] = code[row + OP]
     ops[1] = code[row + DST] + s.registers[registers + code[row + DST + 1]]
     ops[2] = code[row + SRC] + s.registers[registers + code[row + SRC + 1]]
@@ -45,7 +31,9 @@ def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
 
 @kernel
 def replay(engines: I64, values: Values, vector: I32, payload: I32) -> None:
-    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets * MAX_WORDS,)."""
+    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets *
+    MAX_WORDS,).
+    """
     s = engines_at(engines)
     ops, log = np.zeros(10, np.int64), s.log
     for index in range(s.g[LOG_N]):

@@ -1,14 +1,6 @@
-"""The state of a simulated array: flat integer arrays, and the columns of their rows.
+"""The state of a simulated array: arrays for Python, the same as pointers for kernels."""
 
-A row is a power of two long and fits a cache line, so ``array[row * WIDTH + COLUMN]`` is one shift. Times are cycles of the
-current step. ``int32`` holds them in the network: a step is refused at 2**31 - 2**24 cycles.
-
-Identifiers: engine ``e = 4 * tile + Engine``, where ``4 * tile + 3`` is the tile's network interface (NI); port = a number over all
-ports of all nodes, ``node_port0[node] + port``; channel = ``port * V + vc``, both of an output and of an input buffer; slot = one
-flit of a buffer; record = one executed instruction, ``record0[tile] + (code row - first code row of the tile's class)``.
-"""
-
-from typing import NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,77 +10,14 @@ from .jit import inner, pointer32, pointer64
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
 
-NEVER = 1 << 62
-LAST_CYCLE = (1 << 31) - (1 << 24)
-
-# globals
-(NOW, STATUS, RUNNING, HEAP_N, READY_N, DELIVER_HEAD, DELIVER_N, LOG_N, END_TIME, END_RECORD, END_INJECT, END_FLITS,
- END_TO, ERROR_ENGINE) = range(14)  # fmt: skip
-GLOBALS = 32
-
-# status of a run of the kernel
-DONE, DEADLOCK, GROW_PACKETS, FLUSH_LOG, TOO_LONG, OVERWRITTEN, UNEQUAL = range(7)
-
-# constants of the machine
-(TILES, C_REGS, C_SEMS, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH, RING, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING,
- LOG_SIZE, VCS, DIMS, DELIVER_MASK, DESCRIPTORS) = range(18)  # fmt: skip
-CONSTANTS = 32
-
-# engine row
-E_WIDTH = 16
-(PC, PC_END, STATE, READY_AT, SEMAPHORE, NEED, ISSUED, CAUSE, C_INJECT, C_FLITS, BUSY, FIRST, VIA, VIA_AT, CODE0) = range(15)
-WORKING, QUEUED, WAITING, FINISHED = range(4)
-
-# NI row: the descriptor being sent
-N_WIDTH = 16
-(DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_TO, N_NEXT_SRC, N_NEXT_DST, N_PACKET, N_OP,
- N_SEMAPHORE, N_RECORD, INJECTED, N_TAIL) = range(15)  # fmt: skip
-
-# stream row
-S_WIDTH = 16
-(ISSUED_STREAMS, TAKEN_STREAMS, NEXT_BEAT, CURSOR, S_PENDING, S_ISSUED, C_PENDING, C_START, C_INTERVAL, C_EPILOGUE,
- C_BEATS, BEATS_READ, STARVED) = range(13)  # fmt: skip
-NOT_PENDING, NEEDS_FIRST, NEEDS_LAST = range(3)
-
-# pair row: a STREAM and the operation that consumes it
-P_WIDTH = 8
-P_FIRST_BEAT, P_BEATS, P_SRC, P_READ, P_TAKEN, P_INTERVAL, P_STREAM_RECORD, P_RECORD = range(8)
-
-# packet row
-K_WIDTH = 8
-K_TO, K_DST, K_WORDS, K_OP, K_SEMAPHORE, K_RECORD, K_INJECT, K_FLITS = range(8)
-
-# log row: what a replay of the values has to do, in order
-L_WIDTH = 4
-L_COMPUTE, L_APPEND, L_INJECT, L_DELIVER = range(4)
-
-# record row
-R_WIDTH = 8
-R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT = range(8)
-
-# buffer row: an input virtual channel. HEAD is a slot from LOW to below HIGH; LATENCY that of the credits of its link
-B_WIDTH = 8
-B_HEAD, B_LOW, B_HIGH, B_FILL, B_REQUEST, B_PORT, B_NUMBER, B_LATENCY = range(8)
-LISTED, ONE_FLIT = 1, 2  # FILL: twice the number of flits, and whether the buffer is in the active list
-
-# channel row: an output virtual channel and the slots of the buffer behind it; TAIL is the next one to fill
-H_WIDTH = 8
-H_LOCK, H_TAIL, H_LOW, H_HIGH, H_BUFFER, H_PORT = range(6)
-
-# slot row: flit = packet << 2 | tail << 1 | head, or EMPTY; WHEN it arrives, or the credit of an empty slot is back
-FLIT, WHEN = range(2)
-EMPTY = -1
-
-# port row: as an output, then as an input
-Q_WIDTH = 16
-(Q_FREE, Q_NEXT, Q_PORTS, Q_BEST, Q_KEY, Q_CYCLES, Q_LATENCY, Q_COUNT, Q_DOWN, Q_NODE, Q_IN_NEXT,
- Q_IN_BEST) = range(12)  # fmt: skip
-
-CODE_WIDTH = 32
-
 
 class Engines(NamedTuple):
-    """Everything but the network. ``ready`` and ``heap`` are work lists; ``descriptors`` is (tiles * count * 4,)."""
+    """Everything but the network, by rows of columns.py.
+
+    ``heap`` holds coming events, ``ready`` engines to look at in this cycle, ``deliveries`` pairs
+    of (cycle, packet). ``free_packets`` begins with its length. ``semaphores`` and ``registers``
+    have a row a tile, as long as the program needs; ``descriptors`` is the program's image.
+    """
 
     g: I64
     constants: I64
@@ -110,12 +39,14 @@ class Engines(NamedTuple):
     record0: I64
 
 
-# counts of the network
-ACTIVE_N, INJECTING_N = range(2)
-
-
 class Network(NamedTuple):
-    """Routers and links. ``counts``: active buffers, injecting tiles. ``routes``: per dimension a table of channels."""
+    """Routers and links, by rows of columns.py.
+
+    ``active`` lists buffers with flits, ``injecting`` tiles with something to send, ``inputs`` and
+    ``outputs`` the ports with a pick in this cycle. ``coordinates`` (tiles, dims); ``hub_dim`` of
+    each switch node; ``routes`` a table for each dimension, from ``dim_at`` on, ``dim_size``
+    square.
+    """
 
     counts: I64
     buffers: I32
@@ -135,11 +66,14 @@ class Network(NamedTuple):
 
 
 def addresses(arrays: Engines | Network) -> I64:
-    """Where the arrays are; valid as long as they live. Raises TypeError for one that pointers would misread."""
-    kinds = get_type_hints(type(arrays))
+    """Where the arrays are, valid as long as they live. Raises TypeError for one of another
+    type.
+    """
+    kinds: dict[str, Any] = get_type_hints(type(arrays))
     for name, array in arrays._asdict().items():
-        if array.dtype != get_args(get_args(kinds[name])[1])[0] or not array.flags.c_contiguous:
-            raise TypeError(f"{name} is {array.dtype}")
+        (kind,) = get_args(get_args(kinds[name])[1])
+        if array.dtype != kind or not array.flags.c_contiguous:
+            raise TypeError(f"{name} is {array.dtype}: make it contiguous {kind.__name__}")
     return np.array([array.ctypes.data for array in arrays], np.int64)
 
 

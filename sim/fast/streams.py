@@ -48,7 +48,7 @@ def weigh(
 def add_rare(
     sums: I32, at: int, elements: I8, first: int, block: int, factor: int, down: int, limit: int
 ) -> int:
-    """Add a block that needs 64 bits, a left shift or the clamp; how many summands were clamped."""
+    """Add a block that needs a left shift or may need the clamp; how many were clamped."""
     clamped = 0
     for i in range(block):
         term = jit.shift_round(factor * peek(elements, first + i), down)
@@ -64,7 +64,8 @@ def add_rows(
 ) -> int:
     """Add p times each row from flat beat ``first`` on to the accumulators; how many were clamped.
 
-    Whether a block may need 64 bits, a left shift or the clamp follows from its largest element.
+    A product of 16 bits of p, 8 of the scale and 8 of the element fits 32 bits. Whether a block
+    may need the clamp follows from the largest element there is, -128.
     """
     params, elements, sums, clamped = values.params, values.elements, values.accumulators, 0
     block, k = params[BLOCK], params[KV_MANTISSA]
@@ -75,13 +76,13 @@ def add_rows(
             code = peek(values.scales, scale)
             factor = mantissa * jit.scale_mantissa(code, k)
             down = shift - jit.scale_exponent(code, k)
-            largest = factor << 7
-            if down < 1 or largest >= 1 << 30 or ((largest >> min(down - 1, 31)) + 1) >> 1 > limit:
+            largest = ((factor << 7 >> min(max(down - 1, 0), 31)) + 1) >> 1
+            if down < 1 or largest > limit:
                 clamped += add_rare(sums, b * block, elements, at, block, factor, down, limit)
-            elif down <= 32 and block % WIDTH == 0:
+            elif down < 32 and block % WIDTH == 0:
                 for i in range(0, block, WIDTH):
                     add_scaled(sums, b * block + i, elements, at + i, factor, down - 1)
-            elif down <= 32:
+            elif down < 32:
                 for i in range(block):
                     term = (((factor * peek(elements, at + i)) >> (down - 1)) + 1) >> 1
                     poke(sums, b * block + i, peek(sums, b * block + i) + term)

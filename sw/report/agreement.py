@@ -24,8 +24,8 @@ def compare(
     logits: Sequence[NDArray[np.int32] | None],
     frac: int,
 ) -> dict[str, Any]:
-    """Both arg maxes and the NLL of each wanted token under both; ``logits[i]`` are integers with
-    ``frac`` fraction bits.
+    """Both arg maxes and the NLL of each wanted token under both; ``logits[i]`` are integers
+    with ``frac`` fraction bits.
 
     ``agreement`` at a position is whether the machine's arg max equals fp32's.
     """

@@ -47,7 +47,8 @@ def payload(steps: Sequence[StepLike], about: dict[str, Any], **more: Any) -> di
 
 
 def ledger_table(steps: Sequence[StepLike], about: dict[str, Any], names: Sequence[str]) -> Table:
-    """One row a token: its cycles by layer; below, the mean and the lower bound of each layer."""
+    """One row a token: its cycles by layer; below, the mean and the lower bound of each
+    layer."""
     table = Table(title="Where the cycles of each token went", title_justify="left")
     for column in ("token", "position", "cycles", *LAYERS):
         table.add_column(column, justify="left" if column == "token" else "right")
@@ -84,10 +85,9 @@ def stage_table(steps: Sequence[StepLike]) -> Table:
     table = Table(title="By stage of the model, mean of a token", title_justify="left")
     for column in ("stage", "cycles", *LAYERS):
         table.add_column(column, justify="left" if column == "stage" else "right")
-    for label, parts in sums.items():
-        table.add_row(
-            label or "-", f"{sum(parts.values()):,.0f}", *(f"{parts[name]:,.0f}" for name in LAYERS)
-        )
+    for label, means in sums.items():
+        cells = (f"{means[name]:,.0f}" for name in LAYERS)
+        table.add_row(label or "-", f"{sum(means.values()):,.0f}", *cells)
     return table
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ PROMPTS = {"mathformer": "7+8=", "glassllm-pt": "Era uma vez", "smollm2": "Once 
 PROMPT = "Alice was beginning to"
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def decode(
     model: o.Model = "glassllm",
     prompt: Annotated[
@@ -57,6 +58,10 @@ def decode(
     ignore_eos: Annotated[
         bool, typer.Option("--ignore-eos", help="Go on behind an end-of-text token.")
     ] = False,
+    program: Annotated[
+        Path | None,
+        typer.Option("--program", metavar="FILE", help="A saved program instead of compiling one."),
+    ] = None,
     save: o.Save = None,
     as_json: AsJson = False,
 ) -> None:
@@ -76,6 +81,7 @@ def decode(
         softmax=softmax,
         context=context,
         page=page,
+        program=program,
     )
     started = time.monotonic()
     if prompt is None and prompt_ids is None:

@@ -13,7 +13,7 @@ from tokenpath.hw.arch.errors import InputError
 app = new_app()
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def evaluate(
     prompt_ids: Annotated[
         str, typer.Option("--prompt-ids", metavar="I,I,...", help="Token ids of the prompt.")
@@ -91,6 +91,7 @@ def evaluate(
 
 
 def _operator(job_prompt: list[int]) -> str | None:
-    """Text of mathformer's ids, so that its family can pick the operator; None for other models."""
+    """Text of mathformer's ids, so that its family can pick the operator; None for other
+    models."""
     signs = {14: "+", 15: "-", 16: "*", 17: "/"}
     return next((f"0{signs[i]}0=" for i in job_prompt if i in signs), None)

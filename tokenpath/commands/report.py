@@ -11,7 +11,7 @@ from tokenpath.console import AsJson
 app = new_app()
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def report(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="A file of 'tokenpath decode --save'.")

@@ -11,6 +11,28 @@ import pytest
 from tokenpath.hw.arch.isa import REGISTERS, Instr, Op
 from tokenpath.hw.arch.params import PRESETS, Arch
 from tokenpath.hw.arch.program import Code, Program, StepRule
+from tokenpath.sw.lower import lower
+from tokenpath.sw.mapping import plan
+from tokenpath.sw.model import ModelShape, ModelSpec
+
+ROOMY = replace(PRESETS["tiny"], scratch_words=1 << 13, inbox_words=1 << 13, store_beats=1 << 14)
+DEEP = ModelShape(
+    name="deep",
+    layers=2,
+    d_model=12,
+    heads=4,
+    kv_heads=2,
+    head_dim=6,
+    ffn=20,
+    vocab=19,
+    context=40,
+    norm_eps=1e-6,
+    rope_theta=1e4,
+    rope_pairing="half",
+    tied=True,
+    windows=(None, 5),
+)
+"""Two layers of odd sizes, the second with a window."""
 
 Queues = tuple[Sequence[Instr], Sequence[Instr], Sequence[Instr]]
 
@@ -114,3 +136,24 @@ def _saved(program: Program, tmp_path: Path) -> Path:
     path = tmp_path / "step.program"
     program.save(path)
     return path
+
+
+def compiled(shape: ModelShape = DEEP, arch: Arch = ROOMY, **options: Any) -> Program:
+    """A program for timing: the code is the same as with weights."""
+    return lower(plan(shape, arch, **options), ModelSpec(shape), values=False)
+
+
+@pytest.fixture(name="compiled", scope="session")
+def _compiled() -> Callable[..., Program]:
+    return compiled
+
+
+@pytest.fixture(name="deep", scope="session")
+def _deep() -> ModelShape:
+    return DEEP
+
+
+@pytest.fixture(name="roomy", scope="session")
+def _roomy() -> Arch:
+    """A tiny tile with memory enough for that shape on any topology."""
+    return ROOMY

@@ -47,7 +47,7 @@ def test_a_put_that_is_missing(hand_made: MakeProgram) -> None:
 
 
 def test_the_one_without_posts_is_named_before_who_waits_for_it(hand_made: MakeProgram) -> None:
-    queues = ([wait(4)], [wait(5, post=4)], [])
+    queues: Any = ([wait(4)], [wait(5, post=4)], [])
     assert complaint(hand_made(PAIR, [queues, IDLE])) == (
         "tile 0 compute instruction 0 (SYNC, stage): waits for ever: 1 posts of semaphore 5 are "
         "waited for, 0 sent (at position 0)"
@@ -57,7 +57,7 @@ def test_the_one_without_posts_is_named_before_who_waits_for_it(hand_made: MakeP
 def test_a_circle_of_two_tiles(hand_made: MakeProgram) -> None:
     """The memory engine of tile 0 waits for the circle without being a part of it."""
     send = put(5, wait=6)
-    codes = [
+    codes: Any = [
         ([wait(4)], [wait(5, post=6)], [send, Instr(op=Op.SYNC, post=4)]),
         ([], [wait(5, post=6)], [send]),
     ]
@@ -132,7 +132,10 @@ def test_posts_that_nobody_takes(hand_made: MakeProgram) -> None:
 def test_a_fault_of_one_position(hand_made: MakeProgram) -> None:
     """At position 3 the wait is for two posts."""
     rule = StepRule(register=3, kind="position_high", span=3)
-    codes = [([Instr(op=Op.SYNC, wait=4, wait_n=(1, 3))], [Instr(op=Op.SYNC, post=4)], []), IDLE]
+    codes: Any = [
+        ([Instr(op=Op.SYNC, wait=4, wait_n=(1, 3))], [Instr(op=Op.SYNC, post=4)], []),
+        IDLE,
+    ]
     program = hand_made(PAIR, codes, rules=(rule,), context=4)
     program.check("full", [(2, 0)])
     assert complaint(program, 3).endswith(
@@ -142,7 +145,7 @@ def test_a_fault_of_one_position(hand_made: MakeProgram) -> None:
 
 def test_an_execution_in_order(hand_made: MakeProgram) -> None:
     """Issues and ends of each engine alternate, and a wait comes after what it needs."""
-    codes = [([], [Instr(op=Op.SYNC, post=4)], [put(5, wait=4)]), ([], [wait(5)], [])]
+    codes: Any = [([], [Instr(op=Op.SYNC, post=4)], [put(5, wait=4)]), ([], [wait(5)], [])]
     control = Control(hand_made(PAIR, codes, descriptors=[[(1, 0, 4, 0)]]), 0, 0)
     assert [(n.tile, n.engine.name, ends) for n, ends in control.events] == [
         (0, "COMPUTE", False),

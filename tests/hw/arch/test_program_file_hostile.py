@@ -46,6 +46,7 @@ def packed(path: Path, members: dict[str, bytes], **options: Any) -> Path:
     return target
 
 
+AGAIN = "; compile it again"
 WEIGHTS = "program's elements"
 CLASS_0 = "memory instructions of class 0"
 NO_CODE = "its code isn't that of three engines"
@@ -98,7 +99,7 @@ def code(row: Any, *labels: Any) -> dict[str, Any]:
         ({"logits_at": 4094}, "program's logits are at words 4094..4096; there are 0..4095"),
         ({"logit_first": [0, 4]}, "tile 1 has logits 4..5 of 5; compile it again"),
         ({"logit_words": [-1, 2]}, "tile 0 has logits 0..-2 of 5; compile it again"),
-        ({"store_beats_used": 9}, f"{WEIGHTS} have shape (2, 3, 8), not (2, 9, 8); compile it again"),
+        ({"store_beats_used": 9}, f"{WEIGHTS} have shape (2, 3, 8), not (2, 9, 8){AGAIN}"),
     ],
     ids=lambda value: str(value)[:50],
 )  # fmt: skip

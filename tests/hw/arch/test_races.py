@@ -55,6 +55,8 @@ def trio(hand_made: MakeProgram, *codes: Any, **more: Any) -> Program:
 
 def test_words_are_read_while_they_arrive(hand_made: MakeProgram) -> None:
     sender: Any = ([], [], [put()])
+    early: Any
+    late: Any
     early, late = ([], [read(INBOX), wait(5)], []), ([], [wait(5), read(INBOX)], [])
     assert complaint(trio(hand_made, sender, IDLE, late)) == ""
     assert complaint(trio(hand_made, sender, IDLE, early)) in (
@@ -67,17 +69,17 @@ def test_words_are_read_while_they_arrive(hand_made: MakeProgram) -> None:
 
 def test_a_part_of_the_words_is_enough(hand_made: MakeProgram) -> None:
     sender: Any = ([], [], [put()])
-    beside = ([], [read(INBOX - 4), wait(5), read(INBOX + 3, n=1)], [])
+    beside: Any = ([], [read(INBOX - 4), wait(5), read(INBOX + 3, n=1)], [])
     assert complaint(trio(hand_made, sender, IDLE, beside)) == ""
-    overlapping = ([], [read(INBOX - 3), wait(5)], [])
+    overlapping: Any = ([], [read(INBOX - 3), wait(5)], [])
     assert "words 2048" in complaint(trio(hand_made, sender, IDLE, overlapping))
 
 
 def test_waiting_for_one_of_two_senders_is_too_little(hand_made: MakeProgram) -> None:
     first: Any = ([], [], [put()])
     second: Any = ([], [], [put(aux=1)])
-    both = ([], [wait(5, 2), read(INBOX), read(INBOX + 8)], [])
-    one = ([], [wait(5), read(INBOX), wait(5)], [])
+    both: Any = ([], [wait(5, 2), read(INBOX), read(INBOX + 8)], [])
+    one: Any = ([], [wait(5), read(INBOX), wait(5)], [])
     assert complaint(trio(hand_made, first, second, both)) == ""
     assert complaint(trio(hand_made, first, second, one)) == (
         "tile 2: compute instruction 1 (SUM, stage) reads words 2048..2051 while the put of tile 0 "
@@ -120,14 +122,14 @@ def test_only_equal_combinations_come_in_any_order(
     hand_made: MakeProgram, first: PutOp, second: PutOp, race: str
 ) -> None:
     receiver: Any = ([], [wait(5, 2), read(INBOX)], [])
-    senders = [([], [], [put(x=first)]), ([], [], [put(x=second)])]
+    senders: Any = [([], [], [put(x=first)]), ([], [], [put(x=second)])]
     message = complaint(trio(hand_made, *senders, receiver))
     assert race in message
     assert bool(message) == bool(race)
 
 
 def test_a_sum_is_read_when_all_of_it_is_there(hand_made: MakeProgram) -> None:
-    senders = [([], [], [put(x=PutOp.ADD)])] * 2
+    senders: Any = [([], [], [put(x=PutOp.ADD)])] * 2
     receiver: Any = ([], [wait(5), read(INBOX), wait(5)], [])
     assert "may add to them" in complaint(trio(hand_made, *senders, receiver))
 
@@ -243,7 +245,7 @@ def test_a_row_is_appended_while_its_stream_is_not_taken(hand_made: MakeProgram)
         "tile 0: memory instruction 1 (APPEND, stage) writes store beats 4 while memory "
         "instruction 0 (STREAM, stage) may read them (at position 0)"
     )
-    beside = Instr(op=Op.APPEND, dst=5, n=1)
+    beside: Any = Instr(op=Op.APPEND, dst=5, n=1)
     assert complaint(trio(hand_made, ([stream, beside], [load], []))) == ""
 
 

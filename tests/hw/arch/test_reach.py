@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -126,5 +127,6 @@ def test_distinct_values_name_their_first_tile(hand_made: MakeProgram) -> None:
 
 def test_flat_buffers_keep_their_order() -> None:
     view = memoryview(bytes(range(24))).cast("h", (2, 2, 3))
-    assert flat(view).tolist() == [x for plane in view.tolist() for row in plane for x in row]
+    nested: Any = view.tolist()
+    assert flat(view).tolist() == [x for plane in nested for row in plane for x in row]
     assert flat(memoryview(b"")).tolist() == []

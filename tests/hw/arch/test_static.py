@@ -154,7 +154,7 @@ def broken(hand_made: MakeProgram, engine: Engine, **columns: int) -> str:
     row = list(program.code[0].engines[engine][0])
     for name, value in columns.items():
         row[COLUMN[name]] = value
-    engines = list(program.code[0].engines)
+    engines: Any = list(program.code[0].engines)
     engines[engine] = (tuple(row),)
     code = replace(program.code[0], engines=tuple(engines))
     return complaint(replace(program, code=(code,))).partition(" instruction 0 ")[2]
@@ -250,7 +250,7 @@ def test_a_window_moves_with_its_rows(hand_made: MakeProgram) -> None:
         StepRule(register=4, kind="kv_first", span=24),
         StepRule(register=5, kind="kv_rows", span=24),
     )
-    queues = ([Instr(op=Op.STREAM, src=R4, n=R5, m=8)], [Instr(op=Op.LOAD, n=R5, m=8)], [])
+    queues: Any = ([Instr(op=Op.STREAM, src=R4, n=R5, m=8)], [Instr(op=Op.LOAD, n=R5, m=8)], [])
     values: dict[str, Any] = {"rules": rules, "page": 16, "shards": 2, "context": 100}
     values |= {"shards_of": (0, 1, 0, 1), "store_beats_used": 52}
     hand_made(TINY, [queues], **values).check()

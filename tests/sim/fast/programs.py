@@ -24,8 +24,12 @@ def program(arch: Arch, queues: Sequence[Queues], **changes: Any) -> Program:
         )
         for each in queues
     )
-    descriptors = np.ascontiguousarray(changes.pop("descriptors", np.zeros((tiles, 1, 4))), np.int32)
-    registers = np.ascontiguousarray(changes.pop("registers", np.zeros((tiles, REGISTERS))), np.int32)
+    descriptors = np.ascontiguousarray(
+        changes.pop("descriptors", np.zeros((tiles, 1, 4))), np.int32
+    )
+    registers = np.ascontiguousarray(
+        changes.pop("registers", np.zeros((tiles, REGISTERS))), np.int32
+    )
     fields: dict[str, Any] = {
         "arch": arch,
         "code": code,
@@ -54,20 +58,26 @@ def program(arch: Arch, queues: Sequence[Queues], **changes: Any) -> Program:
 
 TINY = PRESETS["tiny"]
 SLOTS = 3  # semaphores an engine
-SCRATCH = 1500  # words that only the compute engine uses; constants, which only puts read, behind them
+SCRATCH = (
+    1500  # words that only the compute engine uses; constants, which only puts read, behind them
+)
 
 
 class Writer:
-    """Writes instructions in one global order; each waits only for posts of earlier ones, so nothing can deadlock.
+    """Writes instructions in one global order; each waits only for posts of earlier ones, so
+    nothing can deadlock.
 
-    A STREAM longer than the space in the FIFO closes its memory engine until the operation on it is written.
+    A STREAM longer than the space in the FIFO closes its memory engine until the operation on it
+    is written.
     """
 
     def __init__(self, arch: Arch, rng: random.Random, *, values: bool = False) -> None:
         self.arch, self.rng, self.values = arch, rng, values
         self.stored: defaultdict[int, int] = defaultdict(int)
         self.scored: dict[int, int] = {}  # rows of the last SCORE
-        self.queues: list[tuple[list[Instr], list[Instr], list[Instr]]] = [([], [], []) for _ in range(arch.tiles)]
+        self.queues: list[tuple[list[Instr], list[Instr], list[Instr]]] = [
+            ([], [], []) for _ in range(arch.tiles)
+        ]
         self.posted: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.open: list[list[tuple[int, int, int, bool]]] = [[] for _ in range(arch.tiles)]
         self.descriptors: list[list[list[int]]] = [[] for _ in range(arch.tiles)]
@@ -99,7 +109,9 @@ class Writer:
     def write(self, tile: int, engine: Engine, op: Op, **operands: Any) -> None:
         """An instruction whose post counts at once."""
         post = self.post()
-        self.queues[tile][engine].append(Instr(op=op, **self.waiting(tile, engine), post=post, **operands))
+        self.queues[tile][engine].append(
+            Instr(op=op, **self.waiting(tile, engine), post=post, **operands)
+        )
         self.posted[tile, post] += bool(post)
 
     def closed(self, tile: int) -> bool:
@@ -108,7 +120,10 @@ class Writer:
     def stream(self, tile: int) -> None:
         """A STREAM; the operation on it comes later."""
         rng, arch = self.rng, self.arch
-        n, m = rng.choice([self.scored.get(tile, 4), 0, 1, 2, 3, 5, rng.randint(1, 40)]), rng.randint(1, 3 * arch.lanes)
+        n, m = (
+            rng.choice([self.scored.get(tile, 4), 0, 1, 2, 3, 5, rng.randint(1, 40)]),
+            rng.randint(1, 3 * arch.lanes),
+        )
         beats = n * arch.row_beats(m)
         blocks = sum(b for b, *_ in self.open[tile]) + beats > arch.stream_depth
         self.corners["long stream" if blocks else "short stream"] += 1
@@ -123,7 +138,9 @@ class Writer:
         self.open[tile].append((beats, n, m, blocks))
 
     def place(self, tile: int) -> Any:
-        """An address in the part of scratch that only the compute engine uses; room for 1000 words behind it."""
+        """An address in the part of scratch that only the compute engine uses; room for 1000 words
+        behind it.
+        """
         return self.operand(tile, self.rng.randint(0, SCRATCH - 1000))
 
     def consume(self, tile: int) -> None:
@@ -188,14 +205,17 @@ class Writer:
         self.corners["put to itself"] += tile in targets
         self.corners["empty put"] += words == 0
         self.write(
-            tile, Engine.NETWORK, Op.PUT, src=self.operand(tile, SCRATCH), dst=self.operand(tile, arch.scratch_words),
-            aux=self.operand(tile, aux), m=self.operand(tile, len(targets)), x=int(op), y=semaphore,
+            tile, Engine.NETWORK, Op.PUT, src=self.operand(tile, SCRATCH),
+            dst=self.operand(tile, arch.scratch_words), aux=self.operand(tile, aux),
+            m=self.operand(tile, len(targets)), x=int(op), y=semaphore,
         )  # fmt: skip
         for to in targets:
             self.posted[to, semaphore] += bool(semaphore)
 
     def inbox(self, to: int, op: PutOp, words: int) -> int:
-        """Where a put may write at a receiver: sums and maxima anywhere in their part, stores where nobody else does."""
+        """Where a put may write at a receiver: sums and maxima anywhere in their part, stores
+        where nobody else does.
+        """
         if op != PutOp.STORE:
             return self.rng.randint(0, 50) + (0 if op == PutOp.ADD else 200)
         self.stored[to] += words
@@ -205,8 +225,23 @@ class Writer:
         """One more piece of program on some tile."""
         rng, tiles = self.rng, self.arch.tiles
         tile = rng.randrange(tiles)
-        words = rng.choice([0, 1, rng.randint(1, 20), rng.randint(1, 3 * self.arch.max_packet_words)])
-        match rng.choice(["stream", "stream", "consume", "consume", "vector", "put", "put", "all to one", "ring", "memory"]):
+        words = rng.choice(
+            [0, 1, rng.randint(1, 20), rng.randint(1, 3 * self.arch.max_packet_words)]
+        )
+        match rng.choice(
+            [
+                "stream",
+                "stream",
+                "consume",
+                "consume",
+                "vector",
+                "put",
+                "put",
+                "all to one",
+                "ring",
+                "memory",
+            ]
+        ):
             case "stream" if not self.closed(tile):
                 self.stream(tile)
             case "consume" if self.open[tile]:
@@ -224,7 +259,13 @@ class Writer:
                 if rng.random() < 0.5:
                     self.write(tile, Engine.MEMORY, Op.SYNC)
                 else:
-                    self.write(tile, Engine.MEMORY, Op.APPEND, dst=1000, n=self.operand(tile, rng.randint(0, 8)))
+                    self.write(
+                        tile,
+                        Engine.MEMORY,
+                        Op.APPEND,
+                        dst=1000,
+                        n=self.operand(tile, rng.randint(0, 8)),
+                    )
             case _:
                 self.vector(tile)
 
@@ -236,7 +277,9 @@ class Writer:
         table = np.zeros((self.arch.tiles, most, 4), np.int32)
         for tile, rows in enumerate(self.descriptors):
             table[tile, : len(rows)] = np.array(rows, np.int32).reshape(-1, 4)
-        return program(self.arch, self.queues, descriptors=table, registers=self.registers, **changes)
+        return program(
+            self.arch, self.queues, descriptors=table, registers=self.registers, **changes
+        )
 
 
 def images(arch: Arch, rng: random.Random) -> dict[str, Any]:
@@ -247,14 +290,18 @@ def images(arch: Arch, rng: random.Random) -> dict[str, Any]:
     elements = draw.integers(-128, 128, (tiles, beats, arch.lanes), dtype=np.int8)
     exponents = draw.integers(-16, 1, (tiles, beats, arch.blocks_per_beat), dtype=np.int16)
     return {
-        "vector_tile": memoryview(words), "elements": memoryview(elements), "scales": memoryview(exponents << 3),
-    }  # fmt: skip
+        "vector_tile": memoryview(words),
+        "elements": memoryview(elements),
+        "scales": memoryview(exponents << 3),
+    }
 
 
 def random_program(
     arch: Arch, rng: random.Random, events: int, *, values: bool = False
 ) -> tuple[Program, dict[str, int]]:
-    """A program of so many pieces, and the corners that it has. With ``values`` its memories are random, too."""
+    """A program of so many pieces, and the corners that it has. With ``values`` its memories are
+    random, too.
+    """
     writer = Writer(arch, rng, values=values)
     for _ in range(events):
         writer.event()
@@ -262,15 +309,19 @@ def random_program(
 
 
 def instruction_times(machine: Any) -> dict[tuple[int, int, int], tuple[int, int]]:
-    """(issue, end) of each (tile, engine, instruction) of a FastMachine's last step, from its records."""
-    from tokenpath.sim.fast import state
+    """(issue, end) of each (tile, engine, instruction) of a FastMachine's last step, from its
+    records.
+    """
+    from tokenpath.sim.fast import columns
 
-    records = machine.engines.records.reshape(-1, state.R_WIDTH)
+    records = machine.engines.records.reshape(-1, columns.R_WIDTH)
     times = {}
     for tile in range(machine.program.tiles):
         at = int(machine.engines.record0[tile])
         for engine in Engine:
             for index in range(len(machine.program.instructions(tile, engine))):
-                times[tile, int(engine), index] = tuple(records[at, [state.R_ISSUED, state.R_END]].tolist())
+                times[tile, int(engine), index] = tuple(
+                    records[at, [columns.R_ISSUED, columns.R_END]].tolist()
+                )
                 at += 1
     return times

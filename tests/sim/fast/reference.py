@@ -1,8 +1,9 @@
 """A slow model of the array that ticks every cycle, written from the rules and not from sim/fast.
 
-One beat, one flit, one credit at a time. All decisions of a cycle look at the state at its start; whatever they cause is put into a
-calendar of later cycles. It computes no values. ``Reference(program).step()`` returns the step's cycles and leaves
-``times[tile, engine, instruction] = (issue, end)``, ``reads`` and ``link_flits``.
+One beat, one flit, one credit at a time. All decisions of a cycle look at the state at its start;
+whatever they cause is put into a calendar of later cycles. It computes no values.
+``Reference(program).step()`` returns the step's cycles and leaves ``times[tile, engine,
+instruction] = (issue, end)``, ``reads`` and ``link_flits``.
 """
 
 from collections import defaultdict, deque
@@ -163,7 +164,9 @@ class Reference:
         elif op in STREAM_OPS:
             self._start_taking(tile, op, i)
         else:
-            cycles = timing.vector_cycles(op, i["n"], i["m"], i["q"], self.arch.vlanes, self.arch.numeric.block)
+            cycles = timing.vector_cycles(
+                op, i["n"], i["m"], i["q"], self.arch.vlanes, self.arch.numeric.block
+            )
             self._end(tile, engine, cycles)
 
     def _end(self, tile: Tile, engine: int, cycles: int) -> None:
@@ -191,7 +194,12 @@ class Reference:
             self._end(tile, Engine.COMPUTE, prologue + tile.epilogue)
 
     def _can_take(self, tile: Tile) -> bool:
-        return tile.to_take > 0 and self.now >= tile.take_from and bool(tile.fifo) and tile.fifo[0] <= self.now
+        return (
+            tile.to_take > 0
+            and self.now >= tile.take_from
+            and bool(tile.fifo)
+            and tile.fifo[0] <= self.now
+        )
 
     def _take(self, tile: Tile) -> None:
         tile.fifo.popleft()
@@ -218,7 +226,9 @@ class Reference:
     # --- network interface ---
 
     def _put(self, tile: Tile, i: dict[str, int]) -> None:
-        rows = np.asarray(self.program.descriptors)[tile.index][i["aux"] : i["aux"] + i["m"]].tolist()
+        rows = np.asarray(self.program.descriptors)[tile.index][
+            i["aux"] : i["aux"] + i["m"]
+        ].tolist()
         if not rows:
             self._end(tile, Engine.NETWORK, 0)
         for to, _, words, _ in rows:
@@ -261,7 +271,11 @@ class Reference:
             if (node, o, w) in self.lock:
                 return None
         else:
-            ((o, w),) = [(o, w) for (n, o, w), owner in self.lock.items() if n == node and owner == (port, vc)]
+            ((o, w),) = [
+                (o, w)
+                for (n, o, w), owner in self.lock.items()
+                if n == node and owner == (port, vc)
+            ]
         local = o == 0 and node < self.topology.tiles
         if not local and self.credits[node, o, w] == 0:
             return None

@@ -84,7 +84,11 @@ def test_a_stream_reads_as_far_ahead_as_there_is_room_and_waits():
 def test_short_streams_are_read_before_their_operations_issue():
     stream, dot = rows(2)
     _, times = run([stream] * 3, [Instr(op=Op.SILU, n=4), dot, dot, dot])
-    assert [times[MEMORY, i] for i in range(3)] == [(0, 3), (3, 6), (6, 18)]  # room for 4: C = 15, 16
+    assert [times[MEMORY, i] for i in range(3)] == [
+        (0, 3),
+        (3, 6),
+        (6, 18),
+    ]  # room for 4: C = 15, 16
     assert [times[COMPUTE, i][0] for i in range(1, 4)] == [14, 25, 36]
 
 
@@ -103,7 +107,9 @@ def test_an_axpy_reads_its_maxima_first():
     assert step.ledger == {"compute": 8 + drain, "memory": 10, "interconnect": 0, "wait": 1}
 
 
-@pytest.mark.parametrize(("op", "cycles"), [(Op.DOT, 8), (Op.SCORE, 9), (Op.LOAD, 6), (Op.AXPY, 8 + 6 + 2 + 1)])
+@pytest.mark.parametrize(
+    ("op", "cycles"), [(Op.DOT, 8), (Op.SCORE, 9), (Op.LOAD, 6), (Op.AXPY, 8 + 6 + 2 + 1)]
+)
 def test_no_rows_need_no_stream(op, cycles):
     operands = {"q": 1} if op in (Op.SCORE, Op.AXPY) else {}
     step, _ = run([], [Instr(op=op, n=0, m=8, **operands)])
@@ -135,7 +141,9 @@ def test_deep_streams_hide_a_long_store_latency():
 
 def test_a_deadlock_names_tile_engine_and_instruction():
     code = [((), (Instr(op=Op.SYNC), Instr(op=Op.SYNC, wait=7, wait_n=2)), ())]
-    with pytest.raises(RuntimeError, match=r"deadlock at cycle 1: tile 0 compute instruction 1 \(SYNC, sync\)"):
+    with pytest.raises(
+        RuntimeError, match=r"deadlock at cycle 1: tile 0 compute instruction 1 \(SYNC, sync\)"
+    ):
         FastMachine(program(ONE, code), values=False).step(0, 0)
 
 
@@ -145,14 +153,16 @@ def test_a_stream_that_nobody_takes_is_a_deadlock():
 
 
 def test_an_operation_on_another_number_of_beats_is_refused():
-    with pytest.raises(RuntimeError, match="tile 0 compute instruction 0 .* takes another number of beats"):
+    with pytest.raises(
+        RuntimeError, match=r"tile 0 compute instruction 0 .* takes another number of beats"
+    ):
         run([rows(3)[0]], [rows(4)[1]])
 
 
 def test_an_append_over_beats_read_for_later_is_refused():
     stream, dot = rows(3)
     append = Instr(op=Op.APPEND, dst=2, n=1, post=1)
-    with pytest.raises(RuntimeError, match="tile 0 memory instruction 1 .* overwrites beats"):
+    with pytest.raises(RuntimeError, match=r"tile 0 memory instruction 1 .* overwrites beats"):
         run([stream, append], [Instr(op=Op.SYNC, wait=1), dot])
 
 

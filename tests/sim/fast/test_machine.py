@@ -1,4 +1,6 @@
-"""Random programs, shaped like real ones, against a model that ticks every cycle and against the golden model."""
+"""Random programs, shaped like real ones, against a model that ticks every cycle and against the
+golden model.
+"""
 
 import random
 from collections import Counter
@@ -16,8 +18,9 @@ from tokenpath.sim import golden
 from tokenpath.sim.fast import FastMachine, run
 
 TOPOLOGIES = [
-    "line:1", "line:2", "line:4", "ring:3", "ring:5", "mesh:2x2", "mesh:3x3", "torus:3x3", "torus:4x3", "flat:4",
-    "flat:2x3", "switch:4", "line2@die,full3@package(latency=7,cpf=2)", "line3@die(latency=3,cpf=2)",
+    "line:1", "line:2", "line:4", "ring:3", "ring:5", "mesh:2x2", "mesh:3x3", "torus:3x3",
+    "torus:4x3", "flat:4", "flat:2x3", "switch:4",
+    "line2@die,full3@package(latency=7,cpf=2)", "line3@die(latency=3,cpf=2)",
     "ring3@die(latency=2,cpf=1),switch2@board(latency=5,cpf=3)", "full4@board(latency=30,cpf=5)",
     "ring4@package(latency=2,cpf=3)",
 ]  # fmt: skip
@@ -65,9 +68,19 @@ def test_the_random_programs_reach_the_corners():
     corners = Counter[str]()
     for seed in range(40):
         rng = random.Random(seed)
-        arch = replace(TINY.on(rng.choice(TOPOLOGIES)), router=RouterParams(depth=rng.randint(1, 2)))
+        arch = replace(
+            TINY.on(rng.choice(TOPOLOGIES)), router=RouterParams(depth=rng.randint(1, 2))
+        )
         corners += compare(arch, rng, 50)
-    names = ("long stream", "short stream", "streams ahead", "put over packets", "put to itself", "empty put", "all to one")
+    names = (
+        "long stream",
+        "short stream",
+        "streams ahead",
+        "put over packets",
+        "put to itself",
+        "empty put",
+        "all to one",
+    )
     assert min(corners[name] for name in names) >= 20, corners
 
 
@@ -88,11 +101,15 @@ def test_ten_thousand_programs_are_the_same_to_the_cycle():
 
 @settings(max_examples=40)
 @given(
-    topology=st.sampled_from(TOPOLOGIES), rng=st.randoms(use_true_random=False), events=st.integers(1, 60),
+    topology=st.sampled_from(TOPOLOGIES),
+    rng=st.randoms(use_true_random=False),
+    events=st.integers(1, 60),
     packet=st.sampled_from([1, 4, 14]),
-)  # fmt: skip
+)
 def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
-    program, _ = random_program(replace(TINY.on(topology), max_packet_words=packet), rng, events, values=True)
+    program, _ = random_program(
+        replace(TINY.on(topology), max_packet_words=packet), rng, events, values=True
+    )
     judge, machine = golden.Machine(program), FastMachine(program)
     for position in range(2):
         want, got = judge.step(0, position), machine.step(0, position)
@@ -123,7 +140,12 @@ def test_a_run_feeds_the_prompt_and_then_what_it_generated():
     seen = []
     result = run(program, [3, 1], 3, on_step=seen.append)
     assert [step.position for step in result.steps] == [0, 1, 2, 3]
-    assert [step.token for step in result.steps] == [3, 1, result.steps[1].best, result.steps[2].best]
+    assert [step.token for step in result.steps] == [
+        3,
+        1,
+        result.steps[1].best,
+        result.steps[2].best,
+    ]
     assert seen == result.steps
     timed = run(program, [3, 1], 3, values=False)
     assert [step.token for step in timed.steps] == [0, 0, 0, 0]

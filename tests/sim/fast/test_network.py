@@ -1,4 +1,6 @@
-"""Cycle counts of routers, links and network interfaces, pinned exactly; routes against the topology's."""
+"""Cycle counts of routers, links and network interfaces, pinned exactly; routes against the
+topology's.
+"""
 
 from dataclasses import replace
 
@@ -8,12 +10,12 @@ from programs import TINY, instruction_times, program
 
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import RouterParams
-from tokenpath.sim.fast import FastMachine, state, tables
-from tokenpath.sim.fast.network import next_channel
+from tokenpath.sim.fast import FastMachine, columns, network, tables
 
 TOPOLOGIES = [
-    "line:1", "line:5", "ring:2", "ring:3", "ring:6", "mesh:4x3", "torus:3x4x2", "flat:5", "flat:2x3", "switch:4",
-    "line3@die,full3@package,switch4@board", "switch3@die,ring4@rack", "tiered:2x3x2", "switch2@die,switch3@board",
+    "line:1", "line:5", "ring:2", "ring:3", "ring:6", "mesh:4x3", "torus:3x4x2", "flat:5",
+    "flat:2x3", "switch:4", "line3@die,full3@package,switch4@board", "switch3@die,ring4@rack",
+    "tiered:2x3x2", "switch2@die,switch3@board",
 ]  # fmt: skip
 
 
@@ -21,7 +23,9 @@ def put(descriptors, arch, waits=(), tile=0):
     """The machine and step of one PUT from ``tile``, with waits on semaphore 5 by tile."""
     table = np.zeros((arch.tiles, max(1, len(descriptors)), 4), np.int32)
     table[tile, : len(descriptors)] = np.array(descriptors, np.int32).reshape(-1, 4)
-    queues = [([], [Instr(op=Op.SYNC, wait=5)] if t in waits else [], []) for t in range(arch.tiles)]
+    queues = [
+        ([], [Instr(op=Op.SYNC, wait=5)] if t in waits else [], []) for t in range(arch.tiles)
+    ]
     queues[tile][2].append(Instr(op=Op.PUT, m=len(descriptors), y=5))
     machine = FastMachine(program(arch, queues, descriptors=table), values=False)
     step = machine.step(0, 0)
@@ -86,7 +90,8 @@ def test_the_buffer_of_a_long_link_covers_its_credit_loop():
 
 
 def test_two_senders_share_an_output_in_turn():
-    # tiles 0 and 2 send packets of 3 flits to tile 1 at once; whole packets, port 1 (from tile 2) first: it is asked
+    # tiles 0 and 2 send packets of 3 flits to tile 1 at once; whole packets, port 1 (from tile
+    # 2) first: it is asked
     # for from pointer 0 on, and tile 2's flits come in on port 1, tile 0's on port 2
     arch = TINY.on("line:3")
     table = np.zeros((3, 2, 4), np.int32)
@@ -112,45 +117,55 @@ def test_pointers_of_the_arbiters_persist_from_step_to_step():
         machine.step(0, position)
         times = instruction_times(machine)
         winners.append(times[1, 1, 0][0] < times[1, 0, 0][0])
-    assert winners == [True, True, True]  # behind the loser, whose packet went last, the winner is next again
-    assert machine.network.ports.reshape(-1, state.Q_WIDTH)[3, state.Q_NEXT] == 0
+    assert winners == [
+        True,
+        True,
+        True,
+    ]  # behind the loser, whose packet went last, the winner is next again
+    assert machine.network.ports.reshape(-1, columns.Q_WIDTH)[3, columns.Q_NEXT] == 0
 
 
 def test_more_packets_than_the_pool_holds_make_it_grow():
     arch = TINY.on("full2@rack(latency=2000,cpf=1)")
     machine, step = put([(1, 0, 0, 0)] * 1500, arch)
-    assert len(machine.engines.packets) == 1024 * state.K_WIDTH
+    assert len(machine.engines.packets) == 1024 * columns.K_WIDTH
     arch = TINY.on("full2@rack(latency=6000,cpf=1)")
     machine, step = put([(1, 0, 0, 0)] * 3000, arch)
-    assert len(machine.engines.packets) == 2048 * state.K_WIDTH
+    assert len(machine.engines.packets) == 2048 * columns.K_WIDTH
     assert step.cycles == 3 + 3 * 2999 + 1 + 6000 + 2
 
 
 @pytest.mark.parametrize("text", TOPOLOGIES)
-def test_routes_and_links_are_those_of_the_topology(text):
+def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
+    monkeypatch.setattr(network, "wide", int)  # plain Python, over arrays
+    next_channel = network.next_channel.py_func
     arch = TINY.on(text)
     topology, v = arch.topology, arch.topology.vcs
-    network, code = tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
+    routers, code = tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
     engines = tables.engines(code, tables.CodeTable.build(code), trace=False, logging=False)
-    ports = network.ports.reshape(-1, state.Q_WIDTH)
-    buffers = network.buffers.reshape(-1, state.B_WIDTH)
+    ports = routers.ports.reshape(-1, columns.Q_WIDTH)
+    buffers = routers.buffers.reshape(-1, columns.B_WIDTH)
     for node in range(topology.nodes):
-        first = int(network.node_port0[node])
+        first = int(routers.node_port0[node])
         for port in range(topology.ports(node)):
             arrived = topology.neighbour(node, port)
-            down = -1 if arrived is None else network.node_port0[arrived[0]] + arrived[1]
-            assert ports[first + port, state.Q_DOWN] == down
-            assert ports[first + port, [state.Q_NODE, state.Q_PORTS]].tolist() == [node, topology.ports(node)]
-            assert buffers[(first + port) * v : (first + port + 1) * v, state.B_NUMBER].tolist() == [port] * v
+            down = -1 if arrived is None else routers.node_port0[arrived[0]] + arrived[1]
+            assert ports[first + port, columns.Q_DOWN] == down
+            assert ports[first + port, [columns.Q_NODE, columns.Q_PORTS]].tolist() == [
+                node,
+                topology.ports(node),
+            ]
+            assert (
+                buffers[(first + port) * v : (first + port + 1) * v, columns.B_NUMBER].tolist()
+                == [port] * v
+            )
             if arrived is not None:
                 tier = topology.dims[topology.port_dim(node, port)].tier
-                assert ports[first + port, state.Q_LATENCY] == tier.latency_cycles
-                assert buffers[down * v, state.B_LATENCY] == tier.latency_cycles
-                assert ports[first + port, state.Q_CYCLES] == tier.cycles_per_flit
-                low, high = buffers[down * v, [state.B_LOW, state.B_HIGH]]
+                assert ports[first + port, columns.Q_LATENCY] == tier.latency_cycles
+                assert buffers[down * v, columns.B_LATENCY] == tier.latency_cycles
+                assert ports[first + port, columns.Q_CYCLES] == tier.cycles_per_flit
+                low, high = buffers[down * v, [columns.B_LOW, columns.B_HIGH]]
                 assert high - low == arch.router.buffer_flits(tier)
         for to in range(topology.tiles):
             port, vc = topology.next_hop(node, to)
-            assert next_channel.py_func(engines, network, node, to) == (first + port) * v + vc
-
-
+            assert next_channel(engines, routers, node, to) == (first + port) * v + vc

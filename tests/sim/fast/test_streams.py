@@ -130,6 +130,29 @@ def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is(sign, headroom, 
     assert pair.read(0, 1) == [sign * min(127 << exponent, (1 << (31 - headroom)) - 1)]
 
 
+@pytest.mark.parametrize("block", [4, 32])
+@pytest.mark.parametrize(
+    ("headroom", "exponent", "element", "clamped"),
+    [
+        (24, 0, 127, False), (24, 0, -127, False), (24, 0, -128, True), (25, 0, 64, True),
+        (25, 0, 63, False), (24, 1, 64, True), (24, 1, -63, False), (16, 8, 127, False),
+        (16, 9, 127, True), (0, 24, 127, False), (0, 25, -127, True),
+    ],
+)  # fmt: skip
+def test_a_weighted_summand_is_clamped_at_the_limit(block, headroom, exponent, element, clamped):
+    """With a score at its maximum: p is 1, and its own summand always fits."""
+    pair = Pair(replace(SMALL, numeric=Numeric(block=block), lanes=block))
+    pair.tile.elements[:], pair.tile.scales[:] = 0, exponent << 3
+    pair.tile.elements[0, 1], pair.tile.scores[:] = element, 0
+    pair.copy("elements", "scales", "scores")
+    pair.write(0, [0])
+    pair.execute(Op.AXPY, 0, dst=2, src=0, aux=1, n=1, m=block, q=1, x=0, y=headroom)
+    expected = element << exponent
+    limit = (1 << (31 - headroom)) - 1
+    assert (pair.clamped > 0) == clamped == (abs(expected) > limit)
+    assert pair.read(2, 3) == [0, max(-limit, min(limit, expected)), 0]
+
+
 def test_a_context_of_many_rows_is_as_exact_as_a_short_one():
     """Edge's blocks of 32, with scores that fall off: from the largest weight to none at all."""
     arch = replace(SMALL, numeric=Numeric(), lanes=32)

@@ -1,0 +1,288 @@
+"""The description of a machine: every refusal with its value and remedy, and what it adds up to."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tokenpath.hw.arch.dims import TIERS
+from tokenpath.hw.arch.errors import InputError
+from tokenpath.hw.arch.params import PRESETS, Arch, Format, Numeric, RouterParams
+from tokenpath.hw.arch.topology import Topology
+
+TINY = PRESETS["tiny"]
+SIZES = {
+    "clock_hz": (1, 10**12),
+    "queries": (1, 64),
+    "vlanes": (2, 256),
+    "operand_beats": (1, 1 << 16),
+    "append_beats": (1, 1 << 12),
+    "score_rows": (1, 1 << 20),
+    "accumulator_beats": (1, 64),
+    "scratch_words": (16, 1 << 24),
+    "inbox_words": (16, 1 << 24),
+    "store_beats": (1, 1 << 31),
+    "flit_words": (2, 64),
+    "max_packet_words": (1, 254),
+    "descriptors": (1, 1 << 20),
+    "code_words": (16, 1 << 20),
+}
+
+
+CHANGE = "change it in the architecture"
+NUMERIC_FIELDS = "fields are act, act_frac, block, kv, score_frac, weight"
+
+
+def refused(text: str) -> Any:
+    return pytest.raises(InputError, match=f"^{re.escape(text)}$")
+
+
+# --- refusals ---
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "text"),
+    [
+        (Format, {"bits": 5}, "element bits 5 is not supported; give 4, 8 or 16"),
+        (Format, {"mantissa_bits": 8}, "scale mantissa bits 8 is outside 0..7; the default is 3"),
+        (Format, {"mantissa_bits": -1}, "scale mantissa bits -1 is outside 0..7; the default is 3"),
+        (
+            Numeric,
+            {"block": 33},
+            "block 33 is not supported; give 4, 8, 16, 32 (OCP Microscaling) or 64",
+        ),
+        (
+            Numeric,
+            {"weight": Format(bits=16)},
+            "weight bits 16 is too wide for the store; give 4 or 8",
+        ),
+        (Numeric, {"kv": Format(bits=16)}, "kv bits 16 is too wide for the store; give 4 or 8"),
+        (
+            Numeric,
+            {"act_frac": 7},
+            "act_frac 7 is outside 8..20; the default is 16 (score_frac 12)",
+        ),
+        (
+            Numeric,
+            {"score_frac": 21},
+            "score_frac 21 is outside 8..20; the default is 16 (score_frac 12)",
+        ),
+        (
+            RouterParams,
+            {"kind": "magic"},
+            "unknown router 'magic'; this release has 'wormhole'",
+        ),
+        (RouterParams, {"depth": 0}, "router depth 0 flits is outside 1..64; the default is 4"),
+        (RouterParams, {"depth": 65}, "router depth 65 flits is outside 1..64; the default is 4"),
+        (
+            Arch,
+            {"lanes": 40},
+            "lanes 40 is not a multiple of the block of 32 elements; give 32",
+        ),
+        (Arch, {"lanes": 0}, "lanes 0 is not a multiple of the block of 32 elements; give 32"),
+        (Arch, {"lanes": 4128}, "lanes 4128 is outside 4..4096; change it in the architecture"),
+        (
+            Arch,
+            {"store_latency": 16},
+            "stream_depth 16 can't hide a store latency of 16 cycles; give at least 17",
+        ),
+        (Arch, {"store_latency": 0}, f"store_latency 0 is outside 1..1000; {CHANGE}"),
+        (Arch, {"stream_depth": 4097}, f"stream_depth 4097 is outside 2..4096; {CHANGE}"),
+    ],
+    ids=lambda value: str(value)[:40],
+)  # fmt: skip
+def test_a_value_is_refused(part: Any, values: dict[str, Any], text: str) -> None:
+    with refused(text):
+        part(**values)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_has_its_range(name: str) -> None:
+    low, high = SIZES[name]
+    for value in (low, high):
+        assert getattr(replace(TINY, **{name: value}), name) == value  # type: ignore[arg-type]
+    for value in (low - 1, high + 1):
+        text = f"{name} {value} is outside {low}..{high}; change it in the architecture"
+        with refused(text):
+            replace(TINY, **{name: value})  # type: ignore[arg-type]
+
+
+def test_the_edges_are_allowed() -> None:
+    for bits in (4, 8, 16):
+        Format(bits=bits, mantissa_bits=7)
+    for block in (4, 8, 16, 32, 64):
+        Numeric(block=block, act=Format(bits=16), act_frac=8, score_frac=20)
+    RouterParams(depth=64)
+    assert replace(TINY, store_latency=3, stream_depth=4).store_latency == 3
+
+
+def test_a_machine_can_not_be_changed_behind_its_check() -> None:
+    with pytest.raises(FrozenInstanceError):
+        TINY.lanes = 7  # type: ignore[misc]
+
+
+# --- what it adds up to ---
+
+
+def test_sizes_that_follow() -> None:
+    assert (TINY.tiles, TINY.vector_words, TINY.blocks_per_beat) == (4, 4096, 2)
+    assert [TINY.row_beats(n) for n in (0, 1, 8, 9, 16)] == [0, 1, 1, 2, 2]
+    assert TINY.beat_bits == 8 * 8 + 2 * (8 + 3)
+    assert TINY.store_bytes == 2048 * 86 // 8
+    mixed = replace(TINY.numeric, weight=Format(bits=4, mantissa_bits=5), kv=Format(bits=8))
+    assert replace(TINY, numeric=mixed).beat_bits == 8 * 8 + 2 * (8 + 5)
+
+
+def test_sums_fit_a_word() -> None:
+    """2**headroom summands just below 1 (p) or 2**6 (p times V) stay below 2**31."""
+    numeric = Numeric()
+    for headroom in range(20):
+        assert (1 << headroom) << numeric.sum_frac(headroom) <= 1 << 30
+        assert (1 << headroom + 6) << numeric.value_frac(headroom) <= 1 << 31
+    assert (numeric.sum_frac(14), numeric.sum_frac(15)) == (16, 15)
+    assert (numeric.value_frac(9), numeric.value_frac(10)) == (16, 15)
+
+
+def test_a_buffer_covers_the_credits_of_a_long_link() -> None:
+    router, die = RouterParams(depth=4), TIERS["die"]
+    assert router.buffer_flits(die) == 4 + 2 * (die.latency_cycles - 1)
+    assert router.buffer_flits(replace(die, latency_cycles=11, cycles_per_flit=4)) == 4 + 5
+
+
+def test_presets() -> None:
+    assert list(PRESETS) == ["tiny", "edge", "server"]
+    for name, arch in PRESETS.items():
+        assert arch.name == name
+        assert Arch.load(name) is arch
+    assert PRESETS["edge"].store_bytes == 4_374_528
+    assert PRESETS["server"].store_bytes == 69_992_448
+
+
+def test_the_same_tile_elsewhere() -> None:
+    torus = TINY.on("torus:4x2")
+    assert torus.tiles == 8
+    assert torus == TINY.on(Topology.parse("torus:4x2"))
+    assert replace(torus, topology=TINY.topology) == TINY
+
+
+# --- fingerprint ---
+
+
+def leaves(values: dict[str, Any], where: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from leaves(value, (*where, key))
+        else:
+            yield (*where, key)
+
+
+OTHERS: dict[str, Any] = {
+    "topology": "torus:2x2",
+    "lanes": 16,
+    "block": 8,
+    "bits": 4,
+    "mantissa_bits": 2,
+    "stream_depth": 5,
+    "store_latency": 1,
+}
+PATHS = [path for path in leaves(TINY.as_dict()) if path not in (("name",), ("router", "kind"))]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=".".join)
+def test_every_parameter_is_in_the_fingerprint(path: tuple[str, ...]) -> None:
+    values = TINY.as_dict()
+    inner = values
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = OTHERS.get(path[-1], inner[path[-1]] + 1 if path[-1] not in OTHERS else 0)
+    other = Arch.from_dict(values)
+    assert other != TINY
+    assert other.fingerprint != TINY.fingerprint
+
+
+def test_the_name_is_not_in_the_fingerprint() -> None:
+    assert replace(TINY, name="other").fingerprint == TINY.fingerprint
+    assert re.fullmatch("[0-9a-f]{16}", TINY.fingerprint)
+    assert len({arch.fingerprint for arch in PRESETS.values()}) == len(PRESETS)
+
+
+@pytest.mark.parametrize("arch", PRESETS.values(), ids=PRESETS)
+def test_plain_values_come_back(arch: Arch) -> None:
+    assert Arch.from_dict(arch.as_dict()) == arch
+    assert {len(path) for path in leaves(arch.as_dict())} == {1, 2, 3}
+
+
+# --- files ---
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_file_changes_what_it_names(tmp_path: Path) -> None:
+    text = 'preset = "tiny"\nlanes = 16\ntopology = "ring:6"\n[numeric.weight]\nbits = 4\n'
+    arch = Arch.load(written(tmp_path, text))
+    numeric = replace(TINY.numeric, weight=Format(bits=4))
+    expected = replace(TINY, name="mine", lanes=16, numeric=numeric)
+    assert arch == expected.on("ring:6")
+
+
+def test_a_file_without_a_preset_starts_from_the_defaults(tmp_path: Path) -> None:
+    arch = Arch.load(written(tmp_path, 'name = "big"\nqueries = 8\n[router]\ndepth = 9\n'))
+    assert arch == Arch(name="big", queries=8, router=RouterParams(depth=9))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lames = 8", "unknown architecture field 'lames'; did you mean 'lanes'?"),
+        ("[numeric]\nbits = 8", f"unknown architecture field 'numeric.bits'; {NUMERIC_FIELDS}"),
+        (
+            "[numeric.kv]\nmantissa = 8",
+            "unknown architecture field 'numeric.kv.mantissa'; did you mean 'mantissa_bits'?",
+        ),
+        ("[router]\ndeph = 8", "unknown architecture field 'router.deph'; did you mean 'depth'?"),
+        ('lanes = "8"', "architecture field 'lanes' is '8'; give a int"),
+        ("lanes = 8.0", "architecture field 'lanes' is 8.0; give a int"),
+        ("lanes = true", "architecture field 'lanes' is True; give a int"),
+        ("router = 3", "architecture field 'router' is 3; give a RouterParams"),
+        ("topology = 3", "architecture field 'topology' is 3; give a Topology"),
+        ("lanes = 33", "lanes 33 is not a multiple of the block of 32 elements; give 32"),
+    ],
+)  # fmt: skip
+def test_a_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    with refused(message):
+        Arch.load(written(tmp_path, text))
+
+
+def test_a_file_names_an_unknown_preset(tmp_path: Path) -> None:
+    path = written(tmp_path, 'preset = "huge"')
+    with refused(f"unknown preset 'huge' in {path}; presets are tiny, edge, server"):
+        Arch.load(path)
+
+
+def test_a_name_that_is_neither_preset_nor_file(tmp_path: Path) -> None:
+    text = "presets are tiny, edge, server, or give a .toml file"
+    with refused(f"unknown architecture 'tinny'; did you mean 'tiny'? {text}"):
+        Arch.load("tinny")
+    with refused(f"unknown architecture 'zzz'; {text}"):
+        Arch.load("zzz")
+    with refused("no architecture file 'none.toml'; presets are tiny, edge, server"):
+        Arch.load("none.toml")
+
+
+@pytest.mark.parametrize("content", [b"lanes = ", b"\xff\xfe", b"lanes = 8\nlanes = 9"])
+def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"^can't read the architecture '.*': .*; give a TOML file$"
+    ):
+        Arch.load(str(path))
+    with pytest.raises(InputError, match=r"Is a directory; give a TOML file$|Is a directory: .*"):
+        Arch.load(str(tmp_path))
