@@ -3,15 +3,12 @@ passes, output projection."""
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tokenpath.hw.arch.isa import Engine, Op
 
-from . import images
 from .emit import Emitter, Operand
 
 if TYPE_CHECKING:
-    from .lower import Step
+    from .step import Step
 
 
 class Attention:
@@ -31,9 +28,6 @@ class Attention:
         tiles = range(step.arch.tiles)
         self.qkv_counts = [end - first for first, end in (mapping.qkv_rows(t) for t in tiles)]
         self.out_counts = [end - first for first, end in (mapping.output_rows(t) for t in tiles)]
-        self.biases = (
-            [self._bias(layer) for layer in range(shape.layers)] if shape.attention_bias else []
-        )
         words = self.heads * self.dim
         self.qkv = self.emitter.scratch(max(self.qkv_counts))
         self.q, self.k = self.emitter.scratch(words), self.emitter.scratch(self.kv_heads * self.dim)
@@ -42,18 +36,6 @@ class Attention:
         )  # maxima, weighted sums or sums of p
         self.result = self.emitter.scratch(words)
         self.part = self.emitter.scratch(max(self.out_counts))
-
-    def _bias(self, layer: int) -> int:
-        """Address of each tile's part of the [q, k, v] bias."""
-        tiles = self.step.arch.tiles
-        words = np.zeros((tiles, max(self.qkv_counts)), np.int64)
-        if self.step.values:
-            groups = images.attention_rows(self.step.spec, self.mapping, layer, "_bias")
-            for tile in range(self.team.active):
-                first, end = self.mapping.qkv_rows(tile)
-                rows = groups[self.team.group(tile)][first:end]
-                words[tile, : end - first] = images.to_fixed(rows, self.step.numeric.act_frac)
-        return self.step.own_words(words)
 
     def emit(self, layer: int) -> None:
         """One attention layer, the residual stream updated."""
@@ -82,7 +64,6 @@ class Attention:
             f"{layer}.o",
             rows=self.emitter.per_tile(self.out_counts),
             elements=words,
-            width=step.shape.heads * self.dim,
             dst=self.part,
             frac=step.mapping.residual_frac,
         )
@@ -104,12 +85,10 @@ class Attention:
         step, emitter, frac = self.step, self.emitter, self.step.numeric.act_frac
         count, width = emitter.per_tile(self.qkv_counts), step.shape.d_model
         step.norm(step.gain)
-        step.linear(
-            f"{layer}.qkv", rows=count, elements=width, width=width, dst=self.qkv, frac=frac
-        )
-        if self.biases:
+        step.linear(f"{layer}.qkv", rows=count, elements=width, dst=self.qkv, frac=frac)
+        if step.biases:
             emitter.compute(
-                Op.SUM, dst=self.qkv, src=self.biases[layer], bux=self.qkv, n=count, m=1, q=1
+                Op.SUM, dst=self.qkv, src=step.biases[layer], bux=self.qkv, n=count, m=1, q=1
             )
         at = step.collective("qkv", layer % 2, self.team).all_reduce(
             self.qkv,

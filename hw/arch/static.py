@@ -3,6 +3,7 @@
 from collections.abc import Callable, Container, Iterator
 from functools import partial
 from itertools import zip_longest
+from operator import add
 
 from tokenpath.hw.arch.access import UNIT, Access, Memory, accesses, fault, operand_names, span
 from tokenpath.hw.arch.errors import InputError
@@ -26,6 +27,7 @@ _LIMITS = tuple(
     (-(1 << (f.bits - 1)), (1 << (f.bits - 1)) - 1) if f.signed else (0, (1 << f.bits) - 1)
     for f in LAYOUT
 )
+_PUT_PLACES = [COLUMN[name + end] for name in ("src", "dst", "aux", "m") for end in ("", "_reg")]
 _COMMON = ("op", "wait", "wait_n", "post")
 _PLAIN = ("q", "x", "y")
 
@@ -81,8 +83,11 @@ class _Class:
         self._waiters()
         for engine in Engine:
             self._each(engine, self._outside)
+        seen = set()
         for index, row in enumerate(self.engines[Engine.NETWORK]):
-            if row[_OP] == Op.PUT:
+            places = tuple(row[c] for c in _PUT_PLACES)
+            if row[_OP] == Op.PUT and places not in seen:
+                seen.add(places)
                 self._put(index, row)
         self._pair_streams()
 
@@ -175,11 +180,28 @@ class _Class:
             return f"uses descriptors {span(first, first + count)}; there are 0..{last}"
         base = 4 * (tile * self.descriptors + first)
         run = self.table[base : base + 4 * count].tolist()
+        return "" if self._is_plain(run, i) else self._stray_run(run, i)
+
+    def _is_plain(self, run: list[int], i: Resolved) -> bool:
+        """Whether all descriptors are good, decided on whole columns."""
+        to, source, words, target = (run[column::4] for column in range(4))
+        last, size = len(self.program.tile_code) - 1, self.arch.vector_words
+        return not run or (
+            0 <= min(to) <= max(to) <= last
+            and min(words) >= 0
+            and i["src"] + min(source) >= 0
+            and i["src"] + max(map(add, source, words)) <= size
+            and self.arch.scratch_words <= i["dst"] + min(target)
+            and i["dst"] + max(map(add, target, words)) <= size
+        )
+
+    def _stray_run(self, run: list[int], i: Resolved) -> str:
+        """The complaint about the first bad descriptor; those of no words need no place."""
         scratch, size = self.arch.scratch_words, self.arch.vector_words
-        for at in range(0, 4 * count, 4):
+        for at in range(0, len(run), 4):
             to, source, words, target = run[at : at + 4]
             source, target = i["src"] + source, i["dst"] + target
-            which = f"descriptor {first + at // 4}"
+            which = f"descriptor {i['aux'] + at // 4}"
             if not 0 <= to < self.program.tiles:
                 return f"{which} goes to tile {to}; there are 0..{self.program.tiles - 1}"
             if words < 0:

@@ -21,10 +21,10 @@ COMPILING = "compiling the simulator (once; cached afterwards) ..."
 
 
 def inner(function: Function) -> Function:
-    """``function`` compiled within the kernels that call it: no wrapper for Python, nothing of its
-    own on disk.
+    """``function`` compiled within the kernels that call it, nothing of its own on disk.
 
-    Integer literals are arguments like any other integers, as with ``compiled.kernel``.
+    It has no wrapper for Python: calling it from there crashes. Integer literals are
+    arguments like any other integers, as with ``compiled.kernel``.
     """
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled: Any = njit(error_model="numpy", **options)(function)

@@ -14,6 +14,7 @@ from . import columns as c
 from . import tables
 from .jit import announce
 from .ledger import Tracer
+from .ledger import trace as trace_back
 from .loop import simulate
 from .state import I32, I64, addresses
 
@@ -46,7 +47,16 @@ class FastMachine:
 
             self.values = make_values(program)
             self.payload = self._new_payload()
-        announce(simulate)
+        announce(*self._kernels())
+
+    def _kernels(self) -> list[Any]:
+        """What a step is going to call."""
+        kernels: list[Any] = [simulate, *([trace_back] if self.trace else [])]
+        if self.has_values:
+            from .replay import replay
+
+            kernels.append(replay)
+        return kernels
 
     def _new_payload(self) -> I32:
         packets = len(self.engines.packets) // c.K_WIDTH

@@ -13,6 +13,9 @@ from tokenpath.hw.arch.topology import Topology
 from . import columns as c
 from .state import I32, I64, Engines, Network
 
+PACKETS = 1024
+"""Packets under way that a machine has room for at first; it doubles as often as needed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CodeTable:
@@ -64,33 +67,23 @@ def buffer_depths(arch: Arch) -> list[int]:
 
 
 def _tile_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
-    """Where the link ports of all tiles lead, a dimension and a position at a time, all other
-    tiles at once.
-    """
-    tiles, tile = topology.tiles, np.arange(topology.tiles)
+    """Where the link ports of all tiles lead, for all tiles at a position at once."""
+    tile = np.arange(topology.tiles)
     for i, (dim, stride) in enumerate(zip(topology.dims, topology.strides, strict=True)):
-        position = tile // stride % dim.size
-        base = topology.port_base[i]
+        base, by_position = topology.port_base[i], tile.reshape(-1, dim.size, stride)
         for x in range(dim.size):
-            here = tile[position == x]
+            here = by_position[:, x].reshape(-1)
             for offset in range(dim.ports):
                 arrived = dim.step(x, offset)
                 if arrived is None:
                     continue
                 y, back = arrived
-                if y == dim.size:
-                    hub = (
-                        topology.switch_base[i]
-                        + here // (stride * dim.size) * stride
-                        + here % stride
-                    )
-                    ports[node_port0[here] + base + offset, c.Q_DOWN] = node_port0[hub] + 1 + back
+                if y == dim.size:  # behind each other in the order of the tiles at position 0
+                    hub = topology.switch_base[i] + np.arange(len(here))
+                    down = node_port0[hub] + 1 + back
                 else:
-                    there = here + (y - x) * stride
-                    ports[node_port0[here] + base + offset, c.Q_DOWN] = (
-                        node_port0[there] + base + back
-                    )
-    del tiles
+                    down = node_port0[here + (y - x) * stride] + base + back
+                ports[node_port0[here] + base + offset, c.Q_DOWN] = down
 
 
 def _hub_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
@@ -131,9 +124,7 @@ def _ports(arch: Arch) -> tuple[I64, I64, I64]:
 
 
 def _routes(topology: Topology) -> tuple[I64, I64]:
-    """All dimension tables behind each other, entries ``port * V + vc`` at a tile; and where each
-    begins.
-    """
+    """The tables of all dimensions, entries ``port * VCS + vc`` of a tile; where each begins."""
     parts, at = [], [0]
     for i, dim in enumerate(topology.dims):
         table = np.array(topology.dim_table(i), np.int64).reshape(dim.size * dim.size, 2)
@@ -143,9 +134,7 @@ def _routes(topology: Topology) -> tuple[I64, I64]:
 
 
 def _channels(arch: Arch, ports: I64, dims: I64, node_port0: I64) -> tuple[I64, I64]:
-    """Rows of the input buffers and of the output channels, each of which knows the slots behind
-    it.
-    """
+    """Rows of the input buffers, and of the output channels with the slots behind them."""
     v = arch.topology.vcs
     depth = np.repeat(np.array(buffer_depths(arch))[dims + 1], v)
     depth.reshape(-1, v)[dims < 0, 1:] = 0
@@ -245,7 +234,7 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
     rows[:, :3, c.CODE0] = code.first[class_of, 0][:, None]
     sizes = (code.first[:, 3] - code.first[:, 0])[class_of]
     record0 = np.concatenate([[0], np.cumsum(sizes)])
-    image = np.array(program.registers, np.int32).reshape(tiles, -1)[:, :registers]
+    image = np.array(np.asarray(program.registers).reshape(tiles, -1)[:, :registers], np.int32)
     image[:, 0] = 0
     return Engines(
         g=np.zeros(c.GLOBALS, np.int64),
@@ -261,8 +250,8 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         heap=np.zeros(4 * tiles + 1, np.int64),
         ready=np.zeros(3 * tiles + 1, np.int64),
         deliveries=np.zeros(2 * (mask + 1), np.int64),
-        packets=np.zeros(1024 * c.K_WIDTH, np.int64),
-        free_packets=np.concatenate([[1024], np.arange(1024)]),
+        packets=np.zeros(PACKETS * c.K_WIDTH, np.int64),
+        free_packets=np.concatenate([[PACKETS], np.arange(PACKETS)]),
         log=np.zeros(log_size * c.L_WIDTH, np.int64),
         records=np.zeros((int(record0[-1]) + 1) * c.R_WIDTH if trace else 1, np.int32),
         record0=record0,

@@ -94,6 +94,8 @@ def test_every_row_of_every_matrix_has_one_tile(topology, split):
     ]
     covers(sorted(s for s in hidden if s[1] > s[0]), 16)  # 13 units, padded to blocks of 4
     assert all(end % 4 == 0 and first % 4 == 0 for first, end in map(mapping.hidden_slice, tiles))
+    empty = [t for t in tiles if len(set(mapping.hidden_slice(t))) == 1]
+    assert all(mapping.down_rows(t) == (0, 0) for t in empty)
     weights = sum(
         (end - first) * (mapping.hidden_slice(t)[1] - mapping.hidden_slice(t)[0])
         for t in tiles

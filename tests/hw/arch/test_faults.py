@@ -11,8 +11,8 @@ import pytest
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import COLUMN, STREAM_OPS, Engine, Op
 from tokenpath.hw.arch.program import Program
-from tokenpath.sw.lower import Step
 from tokenpath.sw.model import ModelShape
+from tokenpath.sw.step import Step
 
 Compile = Callable[..., Program]
 OPTIONS: list[dict[str, Any]] = [

@@ -117,8 +117,10 @@ def test_an_element_is_within_half_a_scale(data, amax, frac, bits, k):
     code, largest = numeric.block_scale(amax, frac, bits, k), 2 ** (bits - 1) - 1
     element = numeric.block_element(word, code, frac, bits, k)
     assert abs(element) <= largest
-    error = abs(element - Fraction(word, 2**frac) / scale_of(code, k))
-    slack = Fraction(2**bits, 2**17)  # the reciprocal of the mantissa has 16 fraction bits
+    exact = Fraction(word, 2**frac) / scale_of(code, k)
+    mantissa = Fraction(numeric.scale_mantissa(code, k), 2**k)
+    slack = abs(exact) * mantissa / 2**17  # its reciprocal is rounded to 16 fraction bits
+    error = abs(element - exact)
     assert error <= Fraction(1, 2) + slack or (abs(element) == largest and error < 1)
 
 

@@ -75,6 +75,20 @@ def test_a_part_of_the_words_is_enough(hand_made: MakeProgram) -> None:
     assert "words 2048" in complaint(trio(hand_made, sender, IDLE, overlapping))
 
 
+def test_between_two_slots_others_may_write(hand_made: MakeProgram) -> None:
+    """Slots of four words, eight apart; the second tile writes behind the first of them."""
+    runs = [[(2, 0, 4, 0), (2, 0, 4, 8)], [(2, 0, 4, 4)]]
+    senders: Any = [([], [], [put(m=2)]), ([], [], [put(6)])]
+    slots = Instr(op=Op.SUM, src=INBOX, aux=8, n=4, m=2, wait=5, wait_n=2)
+    apart: Any = ([], [slots, wait(6)], [])
+    assert complaint(trio(hand_made, *senders, apart, descriptors=runs)) == ""
+    close = Instr(op=Op.SUM, src=INBOX, aux=4, n=4, m=3, wait=5, wait_n=2)
+    joined: Any = ([], [close, wait(6)], [])
+    assert "reads words 2052..2055" in complaint(
+        trio(hand_made, *senders, joined, descriptors=runs)
+    )
+
+
 def test_waiting_for_one_of_two_senders_is_too_little(hand_made: MakeProgram) -> None:
     first: Any = ([], [], [put()])
     second: Any = ([], [], [put(aux=1)])

@@ -77,6 +77,8 @@ MAX n=4 m=1 dst=2044 | dst=2048 | 0 | writes words 2048..2051; scratch
 MAX n=4 q=1 | q=0 | 0 | has no slots; give m or q
 RMS n=4 m=2 src=4088 | src=4089 | 0 | reads words 4089..4096; memory
 RMS n=4 m=1 aux=4093 | aux=4094 | 0 | reads words 4094..4096; memory
+RMS n=4 m=1 bux=4093 | q=1 | 0 | reads words 4093..4096; memory
+SUM n=4 m=1 bux=4093 | q=1 | 0 | reads words 4093..4096; memory
 RMS n=4 m=1 q=1 bux=4092 | bux=4093 | 0 | reads words 4093..4096; memory
 RMS n=4 m=2 dst=2040 | dst=2041 | 0 | writes words 2041..2048; scratch
 ROPE n=4 m=1 | n=5 | 0 | n is 5; give pairs of words

@@ -15,7 +15,7 @@ from reference import Reference
 
 from tokenpath.hw.arch.params import Arch, RouterParams
 from tokenpath.sim import golden
-from tokenpath.sim.fast import FastMachine, run
+from tokenpath.sim.fast import FastMachine, columns, run, tables
 
 TOPOLOGIES = [
     "line:1", "line:2", "line:4", "ring:3", "ring:5", "mesh:2x2", "mesh:3x3", "torus:3x3",
@@ -118,6 +118,20 @@ def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
         np.testing.assert_array_equal(values, tile.vector)
     for tile, elements in zip(judge.tiles, machine.values.elements, strict=True):
         np.testing.assert_array_equal(elements, tile.elements)
+
+
+def test_a_full_log_and_a_full_pool_of_packets_change_nothing(monkeypatch):
+    program, _ = random_program(TINY.on("mesh:3x3"), random.Random(8), 60, values=True)
+    judge, machine = golden.Machine(program), FastMachine(program)
+    monkeypatch.setattr(tables, "PACKETS", 1)
+    cramped = FastMachine(program)
+    cramped.engines.constants[columns.LOG_SIZE] = 6 * program.tiles + 1
+    for position in range(2):
+        judge.step(0, position)
+        assert machine.step(0, position).cycles == cramped.step(0, position).cycles
+    assert len(cramped.engines.packets) > 8 * columns.K_WIDTH
+    for tile, values in zip(judge.tiles, cramped.values.vector, strict=True):
+        np.testing.assert_array_equal(values, tile.vector)
 
 
 def test_timing_does_not_depend_on_values():

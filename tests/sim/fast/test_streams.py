@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pairs import EXAMPLES, MOODS, SMALL, STORE_BEATS, Pair, machines
 
 from tokenpath.hw.arch.isa import Op
-from tokenpath.hw.arch.params import Numeric
+from tokenpath.hw.arch.params import Format, Numeric
 
 
 @st.composite
@@ -136,7 +136,7 @@ def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is(sign, headroom, 
     [
         (24, 0, 127, False), (24, 0, -127, False), (24, 0, -128, True), (25, 0, 64, True),
         (25, 0, 63, False), (24, 1, 64, True), (24, 1, -63, False), (16, 8, 127, False),
-        (16, 9, 127, True), (0, 24, 127, False), (0, 25, -127, True),
+        (16, 9, 127, True), (13, 10, 127, False), (0, 24, 127, False), (0, 25, -127, True),
     ],
 )  # fmt: skip
 def test_a_weighted_summand_is_clamped_at_the_limit(block, headroom, exponent, element, clamped):
@@ -151,6 +151,20 @@ def test_a_weighted_summand_is_clamped_at_the_limit(block, headroom, exponent, e
     limit = (1 << (31 - headroom)) - 1
     assert (pair.clamped > 0) == clamped == (abs(expected) > limit)
     assert pair.read(2, 3) == [0, max(-limit, min(limit, expected)), 0]
+
+
+@pytest.mark.parametrize("block", [4, 32])
+@pytest.mark.parametrize(("exponent", "sums"), [(-7, 2), (-8, 1), (-9, 0)])
+def test_the_smallest_weighted_summand_is_rounded_up(block, exponent, sums):
+    """The widest product, 16 bits of p and 8 of scale and element, moves 30 to 32 places down."""
+    formats = {"kv": Format(bits=8, mantissa_bits=7), "act": Format(bits=16, mantissa_bits=7)}
+    pair = Pair(replace(SMALL, numeric=Numeric(block=block, **formats), lanes=block))
+    pair.tile.elements[:], pair.tile.scales[:] = 127, (exponent << 7) | 127
+    pair.tile.scores[:] = -1
+    pair.copy("elements", "scales", "scores")
+    pair.write(0, [0])
+    pair.execute(Op.AXPY, 0, dst=2, src=0, aux=1, n=1, m=block, q=1, x=0, y=4)
+    assert pair.read(2, block) == [sums] * block
 
 
 def test_a_context_of_many_rows_is_as_exact_as_a_short_one():
