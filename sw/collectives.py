@@ -72,8 +72,9 @@ class Collective:
             gather(held if left == len(order) else None, vector, length, order[:left])
         if spread:
             self._send(routes.spread(self.team, max(length)), vector, vector, "spread")
-        # The network engine waited for earlier arrivals; its last put tells the compute engine.
-        self.emitter.hand_over(Engine.NETWORK, Emitter.TO_COMPUTE)
+        # The network engine waits for all arrivals and tells the compute engine.
+        self.emitter.defer_waits()
+        self.emitter.emit(Engine.NETWORK, Op.SYNC, post=Emitter.TO_COMPUTE)
         self.emitter.wait(Engine.COMPUTE, Emitter.TO_COMPUTE)
         return vector, 1, 0
 
@@ -170,22 +171,26 @@ class Collective:
         steps = team.sizes[digit] - 1
         slots, current = self._place(f"slots{digit}", stride * steps), held
         for step in range(steps):
-            slot, what = slots + step * stride, f"ring{digit}.{step}"
-            self._send(routes.ring_scatter(team, digits, words, step), current, slot, what)
+            slot = slots + step * stride
+            rows = routes.ring_scatter(team, digits, words, step)
+            self._send(rows, current, slot, f"ring{digit}")
             mine = routes.shifted_spans(team, digits, words, 2 + step)
-            current = self._add(held, mine, outer, (slot, stride, 1), what)
+            current = self._add(held, mine, outer, (slot, stride, 1), f"ring{digit}.{step}")
         return current
 
     def _ring_gather(
         self, held: int | None, vector: int, words: routes.Words, digits: routes.Digits
     ) -> None:
-        """All-gather in size - 1 steps: each tile passes on what it received."""
+        """All-gather in size - 1 steps: each tile passes on what it received.
+
+        One semaphore serves all steps of a ring, since a tile has one predecessor.
+        """
         team, digit = self.team, digits[-1]
         if held is not None:
             self._send(routes.to_self(team, digits, words), held, vector, "own")
         for step in range(team.sizes[digit] - 1):
             rows = routes.ring_gather(team, digits, words, step)
-            self._send(rows, vector, vector, f"pass{digit}.{step}")
+            self._send(rows, vector, vector, f"pass{digit}")
 
     # --- one-shot and line by line ---
 
