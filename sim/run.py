@@ -132,7 +132,22 @@ class Run:
                     steps[int(index)].logits = array
                 else:
                     steps[int(index)].counters[key] = array
-        return cls(steps=steps, **header)
+        run = cls(steps=steps, **header)
+        if not _is_sound(run):
+            raise TypeError("wrong types")
+        return run
+
+
+def _is_sound(run: Run) -> bool:
+    """Whether the fields of a run that was read have the types that they should."""
+    numbers: list[Any] = list(run.prompt) if isinstance(run.about, dict) else [None]
+    texts = [run.executor, run.arch_fingerprint]
+    for step in run.steps:
+        numbers += [step.position, step.token, step.best, step.cycles]
+        numbers += [step.saturations, step.overflows]
+        numbers += [*step.ledger.values(), *step.network.values()]
+        numbers += [value for parts in step.stages.values() for value in parts.values()]
+    return all(isinstance(n, int) for n in numbers) and all(isinstance(t, str) for t in texts)
 
 
 class Machine(Protocol):

@@ -38,15 +38,15 @@ def demand(mapping: Mapping, position: int) -> Demand:
         rows = min(position + 1, window or position + 1)
         macs += 2 * rows * shape.heads * shape.head_dim
         beats += 2 * rows * shape.kv_heads * arch.row_beats(shape.head_dim)
-    return Demand(macs=macs, beats=beats, collectives=2 * shape.layers + 2, words=shape.d_model)
+    return Demand(macs=macs, beats=beats, collectives=2 * shape.layers + 1, words=shape.d_model)
 
 
 def bounds(mapping: Mapping, position: int) -> dict[str, int]:
     """Lower bounds in cycles of the step at ``position``, one for each layer.
 
     ``compute``: MACs over all lanes of all queries. ``memory``: beats over all ports.
-    ``interconnect``: each sum over the array needs at least the diameter's links for its
-    latency, and at least one vector through one port of a tile.
+    ``interconnect``: each sum over the array needs the latency of its longest way, and the rest
+    of a vector through one port of each tile, whichever is longer.
     """
     arch, need = mapping.arch, demand(mapping, position)
     tiles = arch.tiles
@@ -54,7 +54,8 @@ def bounds(mapping: Mapping, position: int) -> dict[str, int]:
     across = 0
     if tiles > 1:
         flits = put_flits(need.words * (tiles - 1) // tiles, arch.flit_words)
-        across = need.collectives * (arch.topology.diameter_cycles + flits)
+        latency = arch.topology.diameter_cycles
+        across = need.collectives * max(latency, flits) + latency  # the arg max is short
     return {
         "compute": -(-need.macs // lanes),
         "memory": -(-need.beats // tiles),

@@ -91,15 +91,19 @@ def stage_table(steps: Sequence[StepLike]) -> Table:
     return table
 
 
+def _tokens(steps: Sequence[StepLike]) -> str:
+    return f"{len(steps)} token" + ("s" if len(steps) != 1 else "")
+
+
 def closing_line(steps: Sequence[StepLike], about: dict[str, Any]) -> str:
     """Tokens a second and what limits them, in a sentence."""
     clock, rate = about["clock_hz"], tokens_per_s(steps, about["clock_hz"])
     if not rate:
-        return f"{len(steps)} tokens, untimed ({about['executor']})"
+        return f"{_tokens(steps)}, untimed ({about['executor']})"
     sums = {name: sum(step.ledger.get(name, 0) for step in steps) for name in LAYERS}
     most = max(sums, key=lambda name: sums[name])
     share = sums[most] / max(1, sum(sums.values()))
     return (
-        f"{len(steps)} tokens at {rate:,.0f} tokens/s ({clock / 1e6:,.0f} MHz); "
+        f"{_tokens(steps)} at {rate:,.0f} tokens/s ({clock / 1e6:,.0f} MHz); "
         f"the longest part of the path is {most}, {share:.0%} of the cycles"
     )

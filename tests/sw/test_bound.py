@@ -24,7 +24,7 @@ def test_the_demand_of_a_small_model_by_hand():
     rows = 3 + 10  # a window of three, and all ten positions
     assert need.macs == weights + 2 * rows * 16
     assert need.beats == weights // 8 + 2 * rows * 2  # a KV row is one beat
-    assert (need.collectives, need.words) == (2 * 2 + 2, 12)
+    assert (need.collectives, need.words) == (2 * 2 + 1, 12)
 
 
 def work(program, position):

@@ -7,6 +7,7 @@ import typer
 
 from tokenpath.commands import new_app
 from tokenpath.console import AsJson
+from tokenpath.hw.arch.errors import InputError
 
 app = new_app()
 
@@ -23,6 +24,8 @@ def report(
     from tokenpath.sim.run import Run
 
     saved = Run.load(run)
+    if not {"clock_hz", "values", "executor"} <= saved.about.keys() or not saved.steps:
+        raise InputError(f"{run} has no decoded tokens; save a run with 'tokenpath decode --save'")
     if not as_json and saved.about.get("text"):
         print((saved.about.get("prompt") or "") + saved.about["text"] + "\n")
     show(saved, as_json)
