@@ -55,8 +55,8 @@ def timing_page() -> str:
         + _table(("constant", "cycles (words for HEADER_WORDS)"), constants)
         + "\nDurations with 8 vector lanes and blocks of 32:\n\n"
         + _table(("operation", *(text for text, *_ in _CASES)), rows)
-        + "\nAn operation on a stream lasts from its start (and, for AXPY, its prologue) over one cycle a "
-        "beat to the\nepilogue of `stream_epilogue`.\n"
+        + "\nAn operation on a stream lasts from its start (and, for AXPY, its prologue) over one "
+        "cycle a beat to the\nepilogue of `stream_epilogue`.\n"
     )
 
 
