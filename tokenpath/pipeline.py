@@ -12,7 +12,7 @@ from tokenpath.sim.run import Machine
 from tokenpath.sw.mapping import Mapping, plan
 from tokenpath.sw.model import ModelSpec, load
 
-EXECUTORS = ("fast", "golden")
+EXECUTORS = ("fast", "golden", "rtl", "verilator")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,20 +94,27 @@ def _saved(path: Path, mapping: Mapping, spec: ModelSpec) -> Program:
 
 def start(program: Program, executor: str, seed: int | None = None) -> Machine:
     """A machine that runs ``program``; ``seed`` draws the golden model's order of engines."""
+    if executor not in EXECUTORS:
+        raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
+    if executor != "fast" and program.elements is None:
+        what = "the golden model has no cycles" if executor == "golden" else "hardware has values"
+        raise InputError(f"{what}: give a model with weights, or --executor fast")
     if executor == "golden":
-        if program.elements is None:
-            raise InputError(
-                "the golden model has no cycles: give a model with weights, or --executor fast"
-            )
         from tokenpath.sim.golden import Machine as Golden
 
         return Golden(program, seed)
-    if executor != "fast":
-        raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
     if seed is not None:
         raise InputError(
             "--seed draws the order of the golden model's engines; give --executor golden with it"
         )
+    if executor == "rtl":
+        from tokenpath.sim.rtl import RtlMachine
+
+        return RtlMachine(program)
+    if executor == "verilator":
+        from tokenpath.sim.verilated import VerilatedMachine
+
+        return VerilatedMachine(program)
     from tokenpath.sim.fast import FastMachine
 
     return FastMachine(program)

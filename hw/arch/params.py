@@ -154,6 +154,22 @@ class Arch:
                 f"{name} {value} is outside {low}..{high}; change it in the architecture",
             )
         _require(
+            self.vlanes & (self.vlanes - 1) == 0,
+            f"vlanes {self.vlanes} is not a power of two, which the banks of vector memory need; "
+            f"give {1 << max(1, self.vlanes.bit_length() - 1)}",
+        )
+        _require(
+            self.lanes % self.vlanes == 0 and self.lanes <= 4 * self.vlanes,
+            f"vlanes {self.vlanes} doesn't suit {self.lanes} lanes: a beat fills "
+            f"vector memory in one "
+            f"to four cycles; give a divisor from {self.lanes // 4} to {self.lanes}",
+        )
+        _require(
+            self.queries <= 6 * self.vlanes,
+            f"queries {self.queries} are too many for {self.vlanes} vlanes, whose maxima an AXPY "
+            f"reads ahead; give at most {6 * self.vlanes}",
+        )
+        _require(
             self.stream_depth > self.store_latency,
             f"stream_depth {self.stream_depth} can't hide a store latency of "
             f"{self.store_latency} cycles; "
@@ -254,7 +270,7 @@ _RANGES: tuple[tuple[str, int, int], ...] = (
     ("clock_hz", 1, 10**12),
     ("lanes", 4, 4096),
     ("queries", 1, 64),
-    ("vlanes", 2, 256),
+    ("vlanes", 2, 1024),
     ("operand_beats", 1, 1 << 16),
     ("append_beats", 1, 1 << 12),
     ("score_rows", 1, 1 << 20),

@@ -178,7 +178,7 @@ class Races:
     def _read(self, tile: int, touch: Touch) -> None:
         """A read of vector memory; in the inbox, what it reads must have been put there."""
         self._touch(self.vector[tile], touch, tile, Memory.VECTOR)
-        if touch.first >= self.scratch and touch.first < touch.end:
+        if touch.end > self.scratch:
             self._check_filled(tile, touch)
 
     def _check_filled(self, tile: int, touch: Touch) -> None:
@@ -187,7 +187,8 @@ class Races:
         A tile without KV may be idle and take part with words that nobody sends or uses.
         """
         space = self.vector[tile]
-        cells = [(index, space.cells[index]) for index in space.over(touch.first, touch.end)]
+        over = space.over(max(touch.first, self.scratch), touch.end)
+        cells = [(index, space.cells[index]) for index in over]
         needed = self.program.shards_of[tile] >= 0 or any(cell.writers for _, cell in cells)
         for index, cell in cells:
             if not cell.writers and (needed or cell.is_written_later):
@@ -211,7 +212,7 @@ class Races:
             for old in cell.readers.values():
                 self._compare(old, touch, tile, memory)
             cell.readers.clear()
-            if touch.kind == Kind.WRITE or any(w.kind != touch.kind for w in cell.writers.values()):
+            if touch.kind == Kind.WRITE:
                 cell.writers.clear()
             cell.writers[touch.place] = touch
 

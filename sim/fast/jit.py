@@ -1,5 +1,4 @@
-"""``inner``: functions that only kernels call; pointers; and a word to the user before a kernel is
-compiled first.
+"""What kernels are made of: inner functions, pointers; and a word before one is compiled.
 
 Kernels get the addresses of their arrays, and index bare pointers. An array would be a structure
 of seven fields that each function passes on and counts references of, which cost most of the time

@@ -1,5 +1,4 @@
-"""The token path ledger: each cycle of a step, traced back along the critical path, in exactly one
-layer.
+"""The token path ledger: each cycle of a step in one layer, along the critical path.
 
 The walk starts at what became visible last and follows causes back to cycle 0. An instruction's
 issue has one cause: the instruction before it in its engine, or the post that made its semaphore

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.program import Program
-from tokenpath.sim.run import Run, Step
+from tokenpath.sim.run import Run, Step, drive
 
 from . import columns as c
 from . import tables
@@ -210,17 +210,11 @@ def run(
     values: bool = True,
     on_step: Callable[[Step], None] | None = None,
 ) -> Run:
-    """Feed ``prompt``, then generate ``tokens`` greedy tokens; one Step for each token fed. Timing
-    only feeds token 0.
+    """Feed ``prompt``, then generate ``tokens`` greedy tokens: a Step for each token fed.
+
+    Without values there are no tokens to feed: all are 0.
     """
     machine = FastMachine(program, values)
-    result = Run(executor="fast", arch_fingerprint=program.arch.fingerprint)
-    feed = list(prompt) if machine.has_values else [0] * len(prompt)
-    for position in range(len(prompt) + tokens - 1):
-        step = machine.step(feed[position], position)
-        result.steps.append(step)
-        if on_step is not None:
-            on_step(step)
-        if position + 1 >= len(feed):
-            feed.append(step.best)
-    return result
+    fed = list(prompt) if machine.has_values else [0] * len(prompt)
+    result = Run(executor="fast", arch_fingerprint=program.arch.fingerprint, prompt=fed)
+    return drive(machine, result, tokens, on_step=on_step)

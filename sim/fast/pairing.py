@@ -1,5 +1,4 @@
-"""Streams: a STREAM reads beats ahead, the operation paired with it consumes them; all in closed
-form.
+"""Streams in closed form: a STREAM reads beats ahead, the operation paired with it takes them.
 
 Beats are numbered in order of issue. Beat i is read in ``I(i) = max(I(i-1) + 1, t + 1, C(i-D) +
 1)``, t the STREAM's issue, and consumed in ``C(i)``; D is ``stream_depth``, L ``store_latency``.

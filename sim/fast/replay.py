@@ -1,6 +1,4 @@
-"""The values of a step, in the order in which the timed engines issued: time never depends on
-them.
-"""
+"""The values of a step, replayed in the order of issue: time never depends on them."""
 
 # ruff: noqa: F403, F405
 import numpy as np

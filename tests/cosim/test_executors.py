@@ -63,6 +63,7 @@ def weights(shape: ModelShape, seed: int, loud: float) -> ModelSpec:
 def arches(draw: st.DrawFn) -> Arch:
     """Tiny machines around the preset of that name."""
     tiny = Arch.load("tiny")
+    vlanes = draw(st.sampled_from([2, 4, 8]))
     return replace(
         tiny,
         topology=Topology.parse(draw(st.sampled_from(TOPOLOGIES))),
@@ -71,9 +72,9 @@ def arches(draw: st.DrawFn) -> Arch:
             weight=Format(mantissa_bits=draw(st.sampled_from([0, 3]))),
             act=Format(bits=draw(st.sampled_from([8, 16]))),
         ),
-        lanes=draw(st.sampled_from([4, 8, 16])),
+        lanes=draw(st.sampled_from([n for n in (4, 8, 16) if vlanes <= n <= 4 * vlanes])),
         queries=draw(st.integers(1, 3)),
-        vlanes=draw(st.sampled_from([2, 4, 5])),
+        vlanes=vlanes,
         store_latency=draw(st.integers(1, 3)),
         stream_depth=draw(st.integers(4, 6)),
         accumulator_beats=4,

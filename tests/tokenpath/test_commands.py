@@ -115,7 +115,7 @@ def test_arch_and_program_show_their_parts(capsys: pytest.CaptureFixture[str]) -
         (["--split", "3d"], "unknown split '3d'; give 2d, input, output"),
         (["--reduce", "tree"], "unknown reduce 'tree'; give direct, ring, oneshot"),
         (["--softmax", "soft"], "unknown softmax 'soft'; give exact, merge"),
-        (["--executor", "slow"], "unknown executor 'slow'; give fast, golden"),
+        (["--executor", "slow"], "unknown executor 'slow'; give fast, golden, rtl, verilator"),
         (["--page", "0"], "page 0 is not a number of positions; give 1 or more, 16 is usual"),
         (["--context", "65"], "context 65 is outside 1..64"),
         (["--tokens", "99"], "don't fit a context of 64; give fewer --tokens"),

@@ -38,7 +38,7 @@ Context = Annotated[
 ]
 Page = Annotated[int, typer.Option("--page", help="Positions in a row that one KV shard keeps.")]
 Executor = Annotated[
-    str, typer.Option("--executor", "-e", help="fast (cycles and values) or golden (values).")
+    str, typer.Option("--executor", "-e", help="fast, golden (values only), rtl or verilator.")
 ]
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Random legal order of the engines (golden).")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tokenpath.hw.arch.control import Control, Node
@@ -120,6 +120,9 @@ class Reach:
 
 
 @settings(max_examples=60)
+@example(141, 1, 17, 3)  # needs three rounds
+@example(1203, 1, 23, 3)  # needs four
+@example(66, 1, 8, 6)  # a tick is known before the arrival that it sent
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(2, 30), st.sampled_from([3, 6]))
 def test_order_is_exactly_what_every_execution_keeps(
     hand_made: MakeProgram, seed: int, tiles: int, length: int, semaphores: int

@@ -89,6 +89,23 @@ def refused(text: str) -> Any:
             {"store_latency": 16},
             "stream_depth 16 can't hide a store latency of 16 cycles; give at least 17",
         ),
+        (
+            Arch,
+            {"vlanes": 12},
+            "vlanes 12 is not a power of two, which the banks of vector memory need; give 8",
+        ),
+        (
+            Arch,
+            {"vlanes": 4},
+            "vlanes 4 doesn't suit 32 lanes: a beat fills vector memory in one to four cycles; "
+            "give a divisor from 8 to 32",
+        ),
+        (
+            Arch,
+            {"queries": 49},
+            "queries 49 are too many for 8 vlanes, whose maxima an AXPY reads ahead; "
+            "give at most 48",
+        ),
         (Arch, {"store_latency": 0}, f"store_latency 0 is outside 1..1000; {CHANGE}"),
         (Arch, {"stream_depth": 4097}, f"stream_depth 4097 is outside 2..4096; {CHANGE}"),
     ],
@@ -99,11 +116,22 @@ def test_a_value_is_refused(part: Any, values: dict[str, Any], text: str) -> Non
         part(**values)
 
 
+FITTING = {
+    ("lanes", 4): {"vlanes": 4},
+    ("lanes", 4096): {"vlanes": 1024},
+    ("vlanes", 2): {"lanes": 8},
+    ("vlanes", 1024): {"lanes": 4096},
+    ("queries", 64): {"lanes": 64, "vlanes": 16},
+}
+"""Other sizes that go with an extreme one."""
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_has_its_range(name: str) -> None:
     low, high = SIZES[name]
     for value in (low, high):
-        assert getattr(replace(TINY, **{name: value}), name) == value  # type: ignore[arg-type]
+        fitting = {name: value, **FITTING.get((name, value), {})}
+        assert getattr(replace(TINY, **fitting), name) == value  # type: ignore[arg-type]
     for value in (low - 1, high + 1):
         text = f"{name} {value} is outside {low}..{high}; change it in the architecture"
         with refused(text):

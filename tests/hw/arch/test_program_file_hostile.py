@@ -92,6 +92,7 @@ def code(row: Any, *labels: Any) -> dict[str, Any]:
         ({"context": 1 << 30}, "program's context is 1073741824; give 1..16777216"),
         ({"tile_code": [0]}, "program has 1 tile_code for 2 tiles; compile it again"),
         ({"tile_code": [0, "1"]}, f"its tile_code isn't a list of integers{END}"),
+        ({"tile_code": [0, True]}, f"its tile_code isn't a list of integers{END}"),
         ({"tile_code": [0, 2]}, "program's tile_code 2 is outside 0..1; compile it again"),
         ({"shards_of": [0, 1]}, "program's shards_of 1 is outside -1..0; compile it again"),
         ({"result_tile": 2}, "program's result_tile 2 is outside 0..1; compile it again"),

@@ -222,6 +222,21 @@ def test_words_that_nobody_sent(hand_made: MakeProgram) -> None:
     assert "reads words 2048, which" in complaint(trio(hand_made, nothing))
 
 
+def test_only_the_inbox_has_to_be_filled(hand_made: MakeProgram) -> None:
+    """One read over the end of scratch, a part of which is sent, and the front of the inbox."""
+    runs = [[(2, 0, 4, 0)], [], [(0, INBOX - 8 - 32, 4, 8)]]
+    across = Instr(op=Op.SUM, src=INBOX - 8, n=12, m=1, wait=5)
+    receiver: Any = ([], [across], [put(6)])
+    sender: Any = ([], [wait(6)], [put()])
+    assert complaint(trio(hand_made, sender, IDLE, receiver, descriptors=runs)) == ""
+    runs[0][0] = (2, 0, 4, 4)
+    longer: Any = ([], [Instr(op=Op.SUM, src=INBOX - 8, n=16, m=1, wait=5)], [put(6)])
+    assert complaint(trio(hand_made, sender, IDLE, longer, descriptors=runs)) == (
+        "tile 2 compute instruction 0 (SUM, stage): reads words 2048..2051, which no put of the "
+        "step has written before (at position 0)"
+    )
+
+
 def test_idle_tiles_may_take_part_without_words(hand_made: MakeProgram) -> None:
     idle: Any = ([], [read(INBOX, n=6)], [])
     assert complaint(trio(hand_made, idle, shards_of=(-1, 0, 0))) == ""
@@ -259,6 +274,9 @@ def test_a_row_is_appended_while_its_stream_is_not_taken(hand_made: MakeProgram)
         "tile 0: memory instruction 1 (APPEND, stage) writes store beats 4 while memory "
         "instruction 0 (STREAM, stage) may read them (at position 0)"
     )
+    soon = [Instr(op=Op.SYNC, post=4), Instr(op=Op.SYNC), *told]
+    too_soon = complaint(trio(hand_made, ([stream, late, wait(4)], soon, [])))
+    assert "memory instruction 1 (APPEND, stage) writes store beats 4 while" in too_soon
     beside: Any = Instr(op=Op.APPEND, dst=5, n=1)
     assert complaint(trio(hand_made, ([stream, beside], [load], []))) == ""
 

@@ -110,6 +110,7 @@ PUT m=1 dst=2048 y=127 | y=-1 | 0 | y is -1; give a semaphore
 PUT m=1 dst=2048 | dst=2047 | 0 | descriptor 0 writes words 2047..2050; inbox
 PUT m=1 dst=4092 | dst=4093 | 0 | descriptor 0 writes words 4093..4096; inbox
 PUT m=1 dst=2048 src=4092 | src=4093 | 0 | descriptor 0 reads words 4093..4096; memory
+PUT m=1 dst=2048 | src=-1 | 0 | descriptor 0 reads words -1..2; memory
 PUT m=1 dst=2048 | aux=7 | 3 | descriptor 7 goes to tile 4; there are 0..3
 """
 """Operation, its operands | those that are changed | the tile | what is said then."""
@@ -145,6 +146,21 @@ def test_a_place_that_is_not_there_is_refused(hand_made: MakeProgram, case: str)
     where = f"tile {tile} {engine} instruction 1 ({name}, stage)"
     message = complaint(program_of(hand_made, replace(fine, **operands(change))))
     assert message == f"{where}: {said(text)}"
+
+
+def test_a_put_of_no_words_needs_no_place(hand_made: MakeProgram) -> None:
+    put = Instr(op=Op.PUT, m=1, dst=9000, src=-9000)
+    hand_made(TINY, [([], [], [put])], descriptors=[[(tile, 0, 0, 0)] for tile in range(4)]).check()
+
+
+def test_every_put_is_looked_at(hand_made: MakeProgram) -> None:
+    good, bad = Instr(op=Op.PUT, m=1, dst=2048), Instr(op=Op.PUT, m=1, dst=4093)
+    runs = [[(0, 0, 4, 0)]] * 4
+    hand_made(TINY, [([], [], [good, good])], descriptors=runs).check()
+    message = complaint(hand_made(TINY, [([], [], [good, bad])], descriptors=runs))
+    assert message.startswith(
+        "tile 0 network instruction 1 (PUT, stage): descriptor 0 writes words"
+    )
 
 
 # --- fields ---
@@ -207,6 +223,11 @@ def test_a_fault_names_the_tile_of_its_class(hand_made: MakeProgram) -> None:
     bad = Instr(op=Op.ARGMAX, n=1, dst=2047)
     program = hand_made(TINY.on("line:2"), [([], [SYNC], []), ([], [SYNC, bad], [])])
     assert complaint(program).startswith("tile 1 compute instruction 1 (ARGMAX, stage): ")
+
+
+def test_register_0_reads_as_0(hand_made: MakeProgram) -> None:
+    program = hand_made(TINY, [([], [], [])], registers={(2, 0): 1})
+    assert complaint(program) == "program's register 0 isn't 0 on every tile; compile it again"
 
 
 # --- streams ---

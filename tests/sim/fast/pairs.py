@@ -52,7 +52,8 @@ def machines(draw: Any) -> Arch:
     }
     block = draw(st.sampled_from([4, 8, 16, 32, 64]))
     numeric = Numeric(block=block, score_frac=draw(st.sampled_from([12, 8, 20])), **formats)
-    return replace(SMALL, numeric=numeric, lanes=block * draw(st.integers(1, 3)))
+    lanes = block * draw(st.integers(1, 3))
+    return replace(SMALL, numeric=numeric, lanes=lanes, vlanes=block)
 
 
 def words(rng: np.random.Generator, shape: Any, mood: str) -> Any:

@@ -81,6 +81,17 @@ def test_a_stream_reads_as_far_ahead_as_there_is_room_and_waits():
     assert step.ledger == {"compute": 13 + 8, "memory": 20, "interconnect": 0, "wait": 2}
 
 
+@pytest.mark.parametrize("late", range(6))
+def test_a_late_operation_holds_up_the_last_read_by_as_much_as_the_room_is_short(late):
+    stream, dot = rows(20)
+    step, times = run([stream], [Instr(op=Op.SYNC)] * late + [dot])
+    first = max(3, late + 1)  # the FIFO has room for the latency of 2 and 2 beats more
+    assert times[COMPUTE, late] == (late, first + 19 + 8 + 1)
+    assert times[MEMORY, 0] == (0, 1 + 19 + 1 + max(0, first - 3 - 1))
+    busy = [times[MEMORY, 0][1] - 1, times[COMPUTE, late][1] - 1 - late, 0]
+    assert step.counters["busy_cycles"].tolist() == [busy]
+
+
 def test_short_streams_are_read_before_their_operations_issue():
     stream, dot = rows(2)
     _, times = run([stream] * 3, [Instr(op=Op.SILU, n=4), dot, dot, dot])

@@ -107,7 +107,7 @@ def test_load_equals_golden():
 
 
 def test_rows_of_more_blocks_than_a_batch_and_batches_with_a_rest():
-    arch = replace(SMALL, lanes=400)
+    arch = replace(SMALL, lanes=512, vlanes=128)
     pair = Pair(arch)
     assert arch.blocks_per_beat * 3 > 256
     for n, m in ((7, 1200), (16, 800), (48, 400), (1, 1)):
@@ -141,7 +141,7 @@ def test_a_summand_at_the_limit_is_not_clamped_and_one_above_is(sign, headroom, 
 )  # fmt: skip
 def test_a_weighted_summand_is_clamped_at_the_limit(block, headroom, exponent, element, clamped):
     """With a score at its maximum: p is 1, and its own summand always fits."""
-    pair = Pair(replace(SMALL, numeric=Numeric(block=block), lanes=block))
+    pair = Pair(replace(SMALL, numeric=Numeric(block=block), lanes=block, vlanes=block))
     pair.tile.elements[:], pair.tile.scales[:] = 0, exponent << 3
     pair.tile.elements[0, 1], pair.tile.scores[:] = element, 0
     pair.copy("elements", "scales", "scores")
@@ -158,7 +158,7 @@ def test_a_weighted_summand_is_clamped_at_the_limit(block, headroom, exponent, e
 def test_the_smallest_weighted_summand_is_rounded_up(block, exponent, sums):
     """The widest product, 16 bits of p and 8 of scale and element, moves 30 to 32 places down."""
     formats = {"kv": Format(bits=8, mantissa_bits=7), "act": Format(bits=16, mantissa_bits=7)}
-    pair = Pair(replace(SMALL, numeric=Numeric(block=block, **formats), lanes=block))
+    pair = Pair(replace(SMALL, numeric=Numeric(block=block, **formats), lanes=block, vlanes=block))
     pair.tile.elements[:], pair.tile.scales[:] = 127, (exponent << 7) | 127
     pair.tile.scores[:] = -1
     pair.copy("elements", "scales", "scores")
@@ -169,7 +169,7 @@ def test_the_smallest_weighted_summand_is_rounded_up(block, exponent, sums):
 
 def test_a_context_of_many_rows_is_as_exact_as_a_short_one():
     """Edge's blocks of 32, with scores that fall off: from the largest weight to none at all."""
-    arch = replace(SMALL, numeric=Numeric(), lanes=32)
+    arch = replace(SMALL, numeric=Numeric(), lanes=32, vlanes=8)
     pair = Pair(arch)
     pair.tile.scores[:] = -(np.arange(24) << 14) * 3
     pair.copy("scores")

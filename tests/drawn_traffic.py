@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 
-from tokenpath.hw.arch.isa import REGISTERS, Engine, Instr, Op, PutOp
+from tokenpath.hw.arch.isa import REGISTERS, Instr, Op, PutOp
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Code, Program
 
@@ -12,8 +12,9 @@ from tokenpath.hw.arch.program import Code, Program
 def traffic(arch: Arch, seed: int, puts: int = 4, words: int = 20, most: int = 3) -> Program:
     """Every tile puts to random tiles; memory and compute engines hand tokens around.
 
-    Each tile has 64 words that it sends from, an area of the inbox for each PutOp, and a slot of
-    its own for stores at every other tile. Arrivals are counted by the compute engine.
+    Each tile has 64 words that it sends from. Areas at the start of the inbox, which are read as
+    logits, take sums and maxima; stores, whose order isn't defined, go behind them. The compute
+    engine waits for all arrivals.
     """
     rng = random.Random(seed)
     tiles, inbox = arch.tiles, arch.scratch_words
@@ -29,9 +30,6 @@ def traffic(arch: Arch, seed: int, puts: int = 4, words: int = 20, most: int = 3
                 base = {PutOp.STORE: 64, PutOp.ADD: 0, PutOp.MAX: 32}[op]
                 tables[tile].append((to, rng.randint(0, 64 - words), size, base + at))
                 arrivals[to] += 1
-                if op == PutOp.STORE:
-                    put_once = tables[tile].pop()
-                    tables[tile].append((to, *put_once[1:]))
             first = len(tables[tile]) - count
             networks[tile].append(
                 Instr(op=Op.PUT, dst=inbox, aux=first, m=count, x=op, y=4, post=rng.choice((0, 1)))
@@ -71,5 +69,4 @@ def traffic(arch: Arch, seed: int, puts: int = 4, words: int = 20, most: int = 3
         store_beats_used=1, rules=(), shards_of=(-1,) * tiles, shards=1, page=1, context=8,
         vocab=tiles * 64, logits_at=inbox, logit_words=(64,) * tiles,
         logit_first=tuple(64 * t for t in range(tiles)), result_tile=0, result_at=inbox,
-        meta={"engines": len(Engine)},
     )  # fmt: skip

@@ -1,0 +1,30 @@
+"""A sender's count of the free slots in the buffer at the other end of a link."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Credits(wiring.Component):
+    """Credits of one virtual channel, ``slots`` at reset.
+
+    Members: ``any`` (there is a credit at the start of the cycle), ``take`` (a flit leaves; only
+    with ``any``), ``give`` (a credit came back). Both count from the next cycle on.
+    """
+
+    any: Out(1, init=1)
+    take: In(1)
+    give: In(1)
+
+    def __init__(self, *, slots: int) -> None:
+        self.slots = slots
+        super().__init__()
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        count = Signal(range(self.slots + 1), init=self.slots)
+        with m.If(self.take & ~self.give):
+            m.d.sync += [count.eq(count - 1), self.any.eq(count != 1)]
+        with m.Elif(self.give & ~self.take):
+            m.d.sync += [count.eq(count + 1), self.any.eq(1)]
+        return m

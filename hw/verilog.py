@@ -1,0 +1,95 @@
+"""Verilog of an array: one module for each different part, the same text every time."""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from amaranth.back import rtlil, verilog
+
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.array import Array
+
+_MODULE = re.compile(r"^module (\S+)\n(.*?)^end\n", re.MULTILINE | re.DOTALL)
+_CELL = re.compile(r"^(\s*cell )(\\\S+)", re.MULTILINE)
+
+
+def array_verilog(arch: Arch) -> dict[str, str]:
+    """Verilog text by module: "array", "tile" and "switch0" ... of the dimensions that have one.
+
+    Memories that start with zeros have no initial contents in the text: for 16,000 rows of code
+    they would be most of it.
+    """
+    array = Array(arch=arch, black_boxes=True)
+    parts: dict[str, Any] = {"array": array, **array.modules()}
+    return {name: module_verilog(part, name) for name, part in parts.items()}
+
+
+def module_verilog(component: Any, name: str) -> str:
+    """Verilog of one component and what it contains, identical modules only once."""
+    with _no_zero_init(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = rtlil.convert(component, name=name, emit_src=False)
+    merged = merge_identical(text, keep=name)
+    return str(
+        verilog._convert_rtlil_text(
+            merged, strip_internal_attrs=True, write_verilog_opts=("-noattr",)
+        )
+    )
+
+
+def merge_identical(text: str, keep: str) -> str:
+    """RTLIL without the modules that equal another one; instances refer to the first of each."""
+    header = text[: text.index("module ")] if "module " in text else text
+    header = "\n".join(line for line in header.splitlines() if not line.startswith("attribute"))
+    bodies = dict(_MODULE.findall(_without_attributes(text)))
+    canonical: dict[str, str] = {}
+    kept: dict[str, str] = {}
+    for name in _children_first(bodies):
+        body = _CELL.sub(lambda c: c[1] + canonical.get(c[2], c[2]), bodies[name])
+        own = f"\\{keep}" == name
+        canonical[name] = name if own else kept.setdefault(body, name)
+        if canonical[name] == name:
+            bodies[name] = body
+    parts = [
+        f"module {name}\n{body}end\n" for name, body in bodies.items() if canonical[name] == name
+    ]
+    return header + "\n" + "\n".join(parts)
+
+
+def _without_attributes(text: str) -> str:
+    """The text without attributes of modules, which stand in front of them."""
+    return re.sub(r"^attribute .*\n", "", text, flags=re.MULTILINE)
+
+
+def _children_first(bodies: dict[str, str]) -> Iterator[str]:
+    done: set[str] = set()
+
+    def visit(name: str) -> Iterator[str]:
+        if name in done:
+            return
+        done.add(name)
+        for _, child in _CELL.findall(bodies[name]):
+            if child in bodies:
+                yield from visit(child)
+        yield name
+
+    for name in bodies:
+        yield from visit(name)
+
+
+@contextmanager
+def _no_zero_init() -> Iterator[None]:
+    """Amaranth writes the initial contents of every memory; leave out those of zeros."""
+    emit = rtlil.ModuleEmitter.emit_memory
+
+    def emit_memory(self: Any, cell_idx: int, cell: Any) -> None:
+        if any(cell.init):
+            emit(self, cell_idx, cell)
+
+    rtlil.ModuleEmitter.emit_memory = emit_memory
+    try:
+        yield
+    finally:
+        rtlil.ModuleEmitter.emit_memory = emit

@@ -1,0 +1,79 @@
+"""Routers, links, injectors and sinks together: every cycle and word is the fast simulator's."""
+
+import random
+from dataclasses import replace
+
+import pytest
+from bench import Network, Run, simulate
+from programs import SLOTS, TINY, Writer, images, instruction_times
+
+from tokenpath.hw.arch.isa import Engine, Instr, Op
+from tokenpath.hw.arch.params import RouterParams
+from tokenpath.sim.fast import FastMachine
+
+
+def puts(arch, rng, events):
+    """A random program of SYNC and PUT; semaphores that nothing waits for get a SYNC at the end."""
+    writer, tiles = Writer(arch, rng, values=True), range(arch.tiles)
+    for _ in range(events):
+        tile = rng.randrange(arch.tiles)
+        words = rng.choice([0, 1, rng.randint(1, 20), 2 * arch.max_packet_words + 1])
+        kind = rng.choice(["put", "put", "put", "all to one", "ring", "sync", "sync"])
+        if kind == "put":
+            writer.put(tile, [rng.choice(tiles) for _ in range(rng.randint(0, 3))], words)
+        elif kind == "all to one":
+            for source in tiles:
+                writer.put(source, [tile], words)
+        elif kind == "ring":
+            for source in tiles:
+                writer.put(source, [(source + 1) % arch.tiles], words)
+        else:
+            writer.write(tile, rng.choice(list(Engine)), Op.SYNC)
+    for tile, semaphore in [at for at, n in writer.posted.items() if n and at[1]]:
+        for _ in range(writer.posted[tile, semaphore]):
+            engine = Engine((semaphore - 1) // SLOTS)  # the only one that waits for it
+            writer.queues[tile][engine].append(Instr(op=Op.SYNC, wait=semaphore))
+        writer.posted[tile, semaphore] = 0
+    return writer.program(**images(arch, rng))
+
+
+def compare(arch, seed, events=8):
+    """Returns (cycles, instructions) of one drawn program; they and the words are equal."""
+    program = puts(arch, random.Random(seed), events)
+    fast = FastMachine(program)
+    step = fast.step(0, 0)
+    network = Network(arch, descriptors=128)
+    run = Run(network, program, patience=4000)
+    simulate(network, run.bench)
+    assert run.times == instruction_times(fast)
+    assert run.cycles == step.cycles
+    assert (run.vector == fast.values.vector[:, : run.vector.shape[1]]).all()
+    assert run.wraps == step.overflows
+    return run.cycles, len(run.times)
+
+
+MACHINES = {
+    "mesh": TINY,
+    "mesh of depth 1": replace(TINY, router=RouterParams(depth=1)),
+    "ring": TINY.on("ring:3"),
+    "ring of depth 1, flits of 4 words": replace(
+        TINY.on("ring:3"), router=RouterParams(depth=1), flit_words=4, max_packet_words=6
+    ),
+    "flits of 3 words": replace(TINY, flit_words=3, max_packet_words=10),
+    "switch": TINY.on("switch:3"),
+    "slow links": TINY.on("line2@board(latency=7,cpf=3),full2@package(latency=2,cpf=2)"),
+    "one tile": replace(TINY.on("line:1"), flit_words=4),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_cycle_and_word_is_fasts(name):
+    cycles, instructions = compare(MACHINES[name], seed=len(name), events=12)
+    assert cycles > 40 and instructions > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", MACHINES)
+def test_many_programs(name, seed):
+    compare(MACHINES[name], seed=100 + seed, events=20)

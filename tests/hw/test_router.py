@@ -1,0 +1,225 @@
+import random
+from itertools import pairwise
+
+import pytest
+from amaranth.hdl import Fragment
+from bench import Wormhole, simulate, verilog_of
+
+from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.topology import Topology
+from tokenpath.hw.flit import destination
+from tokenpath.hw.route import Ports, Route
+from tokenpath.hw.router import Router
+
+TOPOLOGIES = [
+    "line:5", "ring:2", "ring:3", "ring:6", "ring:18", "ring:19", "torus:3x4", "flat:5", "flat:18",
+    "flat:2x3", "mesh:4x3", "switch:4", "line3@die,full3@package,switch4@board",
+    "switch3@die,ring4@rack", "line:1", "line1,ring4",
+]  # fmt: skip
+
+
+def sizes(topology):
+    return [dim.size for dim in topology.dims]
+
+
+def paths(topology):
+    """(node, input port, output port, vc, destination) wherever a packet passes."""
+    for src in range(topology.tiles):
+        for to in range(topology.tiles):
+            port, node = 0, src
+            while True:
+                out, vc = topology.next_hop(node, to)
+                yield node, port, out, vc, to
+                if node == to:
+                    break
+                node, port = topology.neighbour(node, out)
+
+
+def hub_of(topology, node):
+    return None if node < topology.tiles else topology.switch_of(node)[0]
+
+
+@pytest.mark.parametrize("text", TOPOLOGIES)
+def test_routes_are_the_topologys(text):
+    topology = Topology.parse(text)
+    cases = {}
+    for node, port, out, vc, to in paths(topology):
+        cases.setdefault((hub_of(topology, node), port), set()).add((node, to, out, vc))
+    for (hub, port), wanted in cases.items():
+        ports = Ports(dims=topology.dims, hub=hub)
+        dut = Route(ports=ports, port=port)
+
+        async def bench(ctx, dut=dut, ports=ports, port=port, hub=hub, wanted=wanted):
+            for node, to, out, vc in sorted(wanted)[:: 1 + len(wanted) // 400]:
+                if hub is None:
+                    ctx.set(dut.position, destination(sizes(topology), node))
+                ctx.set(dut.destination, destination(sizes(topology), to))
+                assert (ports.turns(port)[ctx.get(dut.turn)], ctx.get(dut.vc)) == (out, vc)
+
+        simulate(dut, bench)
+
+
+@pytest.mark.parametrize("text", ["mesh:4x4", "torus:5x5", "flat:3x3", "switch3@die,ring5@rack"])
+def test_no_turn_is_missing_and_none_is_there_for_nothing(text):
+    topology = Topology.parse(text)
+    used = {}
+    for node, port, out, _, _ in paths(topology):
+        used.setdefault((hub_of(topology, node), port), set()).add(out)
+    for (hub, port), outs in used.items():
+        turns = Ports(dims=topology.dims, hub=hub).turns(port)
+        assert set(turns) - outs <= ({port} if hub is not None else set())
+        assert outs <= set(turns)
+
+
+class Traffic:
+    """Random packets into one router, as its neighbours would send them, compared every cycle."""
+
+    def __init__(self, topology, node, depth, seed):
+        self.rng, self.topology = random.Random(seed), topology
+        hub = hub_of(topology, node)
+        params = RouterParams(depth=depth)
+        self.dut = Router.of(dims=topology.dims, flit_words=2, params=params, hub=hub)
+        ports = self.ports = self.dut.ports
+        self.local, self.node = hub is None, node
+        self.inputs = {p: ports.lanes(p) for p in ports.inputs}
+        packed = {destination(sizes(topology), t): t for t in range(topology.tiles)}
+        self.bits = (1 << len(self.dut.position)) - 1
+        self.model = Wormhole(
+            inputs=self.inputs, outputs={p: ports.lanes(p) for p in ports.outputs},
+            depths=self.dut.depths, cycles=self.dut.cycles, local=self.local,
+            next_hop=lambda data: topology.next_hop(node, packed[data & self.bits]),
+            ports=topology.ports(node),
+        )  # fmt: skip
+        self.arrivals = {}  # (input, lane): destinations that may arrive there
+        for at, port, _, _, to in paths(topology):
+            if at == node and port == 0:
+                self.arrivals.setdefault((0, 0), set()).add(to)
+        for src in range(topology.tiles):
+            for to in range(topology.tiles):
+                steps = topology.path(src, to)
+                for a, out, vc in steps:
+                    there, port = topology.neighbour(a, out)
+                    if there == node:
+                        self.arrivals.setdefault((port, vc), set()).add(to)
+        self.slots = {(p, v): self.dut.depths[p] for p, n in self.inputs.items() for v in range(n)}
+        self.packets = {}
+        self.owed = []
+        self.moved = self.full = self.blocked = 0
+
+    def sends(self, load):
+        """At most one flit an input, in order, packets of a lane not mixed, with a credit."""
+        for port, lanes in self.inputs.items():
+            lane = self.rng.randrange(lanes)
+            to = self.arrivals.get((port, lane))
+            if not to or not self.slots[port, lane] or self.rng.random() > load:
+                continue
+            packet = self.packets.get((port, lane))
+            if not packet:
+                packet = self._packet(sorted(to))
+                self.packets[port, lane] = packet
+            self.slots[port, lane] -= 1
+            yield port, lane, packet.pop(0)
+
+    def _packet(self, to):
+        rng = self.rng
+        count = rng.choice([1, 1, 2, 5])
+        head = destination(sizes(self.topology), rng.choice(to))
+        words = [rng.getrandbits(64) for _ in range(count)]
+        words[0] = words[0] & ~self.bits | head
+        return [(word, k == 0, k == count - 1) for k, word in enumerate(words)]
+
+    def credits(self, eager):
+        """Some of the flits that left are taken from the next buffer."""
+        back = {}
+        for each in self.owed:
+            if each[0] not in {p for p, _ in back} and self.rng.random() < eager:
+                back[each] = True
+        for each in back:
+            self.owed.remove(each)
+        return list(back)
+
+    async def bench(self, ctx):
+        if self.local:
+            ctx.set(self.dut.position, destination(sizes(self.topology), self.node))
+        for cycle in range(self.cycles):
+            load, eager = [(0.4, 0.5), (1, 1), (0.9, 0.2), (0.2, 1)][cycle // 40 % 4]
+            pushes, back = list(self.sends(load)), self.credits(eager)
+            self._drive(ctx, pushes, back)
+            granted = self.model.decide()
+            self._compare(ctx, granted)
+            self.full += any(n == 0 for n in self.slots.values())
+            self.blocked += sum(map(len, self.model.queues.values())) > len(granted)
+            for o, (w, p, v, _) in granted.items():
+                self.slots[p, v] += 1
+                if not (self.local and o == 0):
+                    self.owed.append((o, w))
+            self.model.advance(granted, pushes, back)
+            self.moved += len(granted)
+            await ctx.tick()
+
+    def _drive(self, ctx, pushes, back):
+        for port in self.ports.inputs:
+            ctx.set(self.dut.input(port).valid, 0)
+        for port, lane, (data, head, tail) in pushes:
+            channel = self.dut.input(port)
+            ctx.set(channel.valid, 1)
+            ctx.set(channel.flit.data.as_value(), data)
+            for name, value in (("head", head), ("tail", tail), ("vc", lane)):
+                ctx.set(getattr(channel.flit, name), value)
+        for port in self.ports.outputs:
+            if port:
+                bits = sum(1 << v for p, v in back if p == port)
+                ctx.set(self.dut.output(port).credit, bits)
+
+    def _compare(self, ctx, granted):
+        given = {}
+        for o, (w, p, v, (data, head, tail)) in granted.items():
+            channel = self.dut.output(o)
+            assert ctx.get(channel.valid), (self.model.now, o)
+            assert ctx.get(channel.flit.data.as_value()) == data
+            assert (ctx.get(channel.flit.head), ctx.get(channel.flit.tail)) == (head, tail)
+            assert ctx.get(channel.flit.vc) == w
+            given[p] = 1 << v
+        for port in self.ports.outputs:
+            assert ctx.get(self.dut.output(port).valid) == (port in granted), (self.model.now, port)
+        for port in self.ports.inputs:
+            assert ctx.get(self.dut.input(port).credit) == given.get(port, 0)
+
+
+SLOW_SWITCH = "line3@die,switch3@board(latency=3,cpf=2)"
+SLOW_RING = "line2@package(latency=4,cpf=3),ring3@die"
+
+
+@pytest.mark.parametrize(
+    "text,node,depth",
+    [
+        ("mesh:3x3", 4, 1), ("mesh:3x3", 4, 2), ("mesh:3x3", 0, 3), ("mesh:2x2", 3, 4),
+        ("line:3", 1, 1), ("line:1", 0, 2), ("ring:3", 1, 1), ("ring:5", 4, 2),
+        ("torus:5x5", 24, 2), ("ring:8", 6, 1), ("flat:5", 3, 2), ("switch:4", 4, 2),
+        ("switch:4", 1, 1), (SLOW_SWITCH, 10, 1), (SLOW_SWITCH, 4, 2), (SLOW_RING, 3, 2),
+    ],
+)  # fmt: skip
+def test_every_cycle_is_the_models(text, node, depth):
+    traffic = Traffic(Topology.parse(text), node, depth, seed=depth)
+    traffic.cycles = 400
+    simulate(traffic.dut, traffic.bench)
+    assert traffic.moved > 100
+    assert traffic.full > 20 and (text == "line:1" or traffic.blocked > 20)
+
+
+def test_a_router_of_another_shape():
+    dims = (Dim.parse("line4"), Dim.parse("line4"))
+    router = Router(dims=dims, flit_words=1, depths=[1, 2, 3, 4, 5], cycles=[1, 1, 2, 1, 1])
+    Fragment.get(router, None)
+    assert [len(router.ports.turns(port)) for port in router.ports.inputs] == [5, 4, 4, 2, 2]
+    assert all(a <= b for a, b in pairwise(router.ports.inputs))
+
+
+@pytest.mark.parametrize("text", ["mesh:4x4", "torus:3x3", "switch:4", "line:1"])
+def test_verilog(text):
+    topology = Topology.parse(text)
+    params = RouterParams(depth=4)
+    hub = 0 if text.startswith("switch") else None
+    dut = Router.of(dims=topology.dims, flit_words=2, params=params, hub=hub)
+    assert "module dut" in verilog_of(dut)

@@ -1,0 +1,90 @@
+"""The array in Amaranth's simulator: bits and cycles equal to the fast simulator's."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from drawn_traffic import traffic
+
+from tokenpath.hw.arch.isa import Engine
+from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.program import Program
+from tokenpath.sim.fast import FastMachine
+from tokenpath.sim.rtl import RtlMachine, fast_records, first_difference
+from tokenpath.sw.lower import lower
+from tokenpath.sw.mapping import plan
+from tokenpath.sw.model import load
+
+pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+
+
+def small(topology: str, **changes: int) -> Arch:
+    """The tiny tile with memories as small as drawn traffic allows."""
+    sizes = {"scratch_words": 64, "inbox_words": 1024, "store_beats": 16}
+    sizes |= {"code_words": 64, "descriptors": 64}
+    return replace(PRESETS["tiny"].on(topology), **(sizes | changes))
+
+
+def mathformer(topology: str) -> Program:
+    """The whole model on the tiny preset."""
+    spec = load("mathformer", None)
+    return lower(plan(spec.shape, PRESETS["tiny"].on(topology)), spec)
+
+
+def compare(rtl, fast, token: int, position: int) -> int:
+    """One step on both; returns its cycles."""
+    mine, wanted = rtl.step(token, position), fast.step(token, position)
+    if isinstance(rtl, RtlMachine) and rtl.trace:
+        assert first_difference(rtl, fast) == ""
+    assert np.array_equal(mine.logits, wanted.logits)
+    for name in ("cycles", "best", "saturations", "overflows"):
+        assert getattr(mine, name) == getattr(wanted, name), name
+    return mine.cycles
+
+
+@pytest.mark.parametrize(
+    ("topology", "seed", "flit_words"), [("mesh:2x1", 2, 4), ("ring:3", 1, 2), ("switch:2", 0, 3)]
+)
+def test_traffic(topology: str, seed: int, flit_words: int) -> None:
+    """Puts of all kinds; what the first step leaves in routers and semaphores shows in the next."""
+    program = traffic(small(topology, flit_words=flit_words), seed)
+    rtl, fast = RtlMachine(program, trace=True), FastMachine(program)
+    assert all(compare(rtl, fast, 0, position) > 40 for position in range(2))
+
+
+def test_a_token_of_mathformer() -> None:
+    program = mathformer("mesh:1x1")
+    assert compare(RtlMachine(program, trace=True), FastMachine(program), 5, 0) == 581
+
+
+@pytest.mark.slow
+def test_mathformer_on_several_tiles() -> None:
+    program = mathformer("mesh:2x2")
+    rtl, fast = RtlMachine(program, trace=True), FastMachine(program)
+    for position, token in enumerate((5, 6, 14)):
+        compare(rtl, fast, token, position)
+
+
+def test_the_first_difference_is_named() -> None:
+    program = traffic(small("mesh:1x1"), 0)
+    rtl, fast = RtlMachine(program, trace=True), FastMachine(program)
+    compare(rtl, fast, 0, 0)
+    at = next(i for i, r in enumerate(rtl.records) if r.engine == Engine.NETWORK)
+    record = rtl.records[at]
+    rtl.records[at] = record._replace(issued=record.issued + 1)
+    text = first_difference(rtl, fast)
+    assert text == (
+        f"tile 0 network instruction {record.number} (PUT, drawn) issued in "
+        f"{record.issued + 1} instead of {record.issued}"
+    )
+    rtl.records.pop(at)
+    assert "PUT, drawn) never ended" in first_difference(rtl, fast)
+    assert len(list(fast_records(fast))) == len(rtl.records) + 1
+
+
+def test_a_waveform_is_written(tmp_path: Path) -> None:
+    machine = RtlMachine(traffic(small("mesh:1x1"), 0), vcd=tmp_path / "run.vcd")
+    machine.step(0, 0)
+    machine.close()
+    assert "$enddefinitions" in (tmp_path / "run.vcd").read_text()
