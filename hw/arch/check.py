@@ -1,13 +1,13 @@
 """Program.check: is a program well-formed, and does its synchronisation hold in every order?
 
-``static`` looks at the code alone: shapes, operations, operands, places, streams. It takes well
-under a second, also for a large program on hundreds of tiles, and every program that is loaded
+``static`` looks at the code alone: shapes, operations, operands, places, streams. It takes 20 ms
+for glassllm on 16 tiles and a second for an 8B model on 256, and every program that is loaded
 from a file goes through it.
 
 ``full`` also follows one step at some positions (:mod:`.happens`, :mod:`.races`): deadlock, posts
-that nobody takes, and pairs of accesses to the same place that nothing orders. Its time grows
-with instructions x tiles squared: under a second for glassllm on 16 tiles, minutes for a
-30-layer model on 256.
+that nobody takes, and pairs of accesses to the same place that nothing orders. Its time and
+memory grow with (waits of all tiles) x (engines + pairs of tiles that exchange puts): a second a
+step for glassllm on 16 tiles, ten on 64; large arrays are best checked by a smaller sister.
 """
 
 from collections.abc import Sequence

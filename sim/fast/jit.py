@@ -66,7 +66,9 @@ def is_cached(compiled: Any) -> bool:
         return True
 
 
-def announce(*kernels: Any) -> None:
+def announce(*kernels: Any) -> bool:
     """Log :data:`COMPILING` if the first call of one of the kernels is going to compile."""
-    if not all(map(is_cached, kernels)):
+    cold = not all(map(is_cached, kernels))
+    if cold:
         log.warning(COMPILING)
+    return cold

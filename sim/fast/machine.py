@@ -47,7 +47,11 @@ class FastMachine:
 
             self.values = make_values(program)
             self.payload = self._new_payload()
-        announce(*self._kernels())
+        self._compiler: Any = None
+        if announce(*self._kernels()) and self.has_values:
+            from .warm import beside
+
+            self._compiler = beside()
 
     def _kernels(self) -> list[Any]:
         """What a step is going to call."""
@@ -140,6 +144,9 @@ class FastMachine:
         if self.has_values:
             from .replay import replay
 
+            if self._compiler:
+                self._compiler.wait()
+                self._compiler = None
             replay(addresses(self.engines), self.values, self.values.vector, self.payload)
 
     def _counts(self) -> tuple[int, int]:
