@@ -44,4 +44,4 @@ def arguments() -> tuple[object, ...]:
 
 
 if __name__ == "__main__":
-    replay.compile(tuple(typeof(argument) for argument in arguments()))  # type: ignore[attr-defined]
+    replay.compile(tuple(typeof(argument) for argument in arguments()))  # type: ignore[attr-defined, no-untyped-call]

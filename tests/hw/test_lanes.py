@@ -66,7 +66,7 @@ def test_scales_may_be_16_bits_wide():
 
 
 def test_too_many_queries_are_refused():
-    text = "queries 13 are too many for 2 vlanes .*; give at most 12"
+    text = "queries 13 are too many for 2 vlanes.*; give at most 12"
     with pytest.raises(ValueError, match=text):
         lanes_of(machine(queries=13, vlanes=2))
 
