@@ -7,7 +7,7 @@ from a file goes through it.
 ``full`` also follows one step at some positions (:mod:`.happens`, :mod:`.races`): deadlock, posts
 that nobody takes, and pairs of accesses to the same place that nothing orders. Its time and
 memory grow with (waits of all tiles) x (engines + pairs of tiles that exchange puts): a second a
-step for glassllm on 16 tiles, ten on 64; large arrays are best checked by a smaller sister.
+step for glassllm on 16 tiles, up to 20 s on 64; large arrays are best checked by a smaller sister.
 """
 
 from collections.abc import Sequence

@@ -367,4 +367,4 @@ PRESETS: dict[str, Arch] = {
         code_words=1 << 16,
     ),
 }
-"""Tiny for tests, edge (0.5 TOPS and 5 MB a tile), server (72 MB a tile)."""
+"""Tiny for tests, edge (4.4 MB of store a tile), server (70 MB a tile)."""
