@@ -56,7 +56,7 @@ def simulate(engines: I64, network: I64) -> int:
     """Run from cycle NOW until the step is done, or Python must help: returns a status, to be
     called again after.
 
-    Takes the addresses of the arrays of Engines and Network.
+    Takes the addresses of the arrays of Engines and Network. Runs without the GIL.
     """
     s, n = engines_at(engines), network_at(network)
     g, t = s.g, s.g[NOW]
@@ -91,3 +91,6 @@ def simulate(engines: I64, network: I64) -> int:
     if g[RUNNING] > 0 or n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
         return DEADLOCK
     return DONE
+
+
+simulate.targetoptions["nogil"] = True  # type: ignore[attr-defined]

@@ -41,30 +41,29 @@ class FastMachine:
         self.network = tables.network(program.arch)
         self.class_of = np.array(program.tile_code, np.int64)
         self.tracer = Tracer(self.code.first, self.code.label_of, self.code.labels)
-        self.values: Any = None
-        if self.has_values:
-            from .values import make_values
-
-            self.values = make_values(program)
-            self.payload = self._new_payload()
-        self._compiler: Any = None
-        if announce(*self._kernels()) and self.has_values:
-            from .warm import beside
-
-            self._compiler = beside()
-
-    def _kernels(self) -> list[Any]:
-        """What a step is going to call."""
-        kernels: list[Any] = [simulate, *([trace_back] if self.trace else [])]
+        self.replayer: Any = None
+        kernels: list[Any] = [simulate, *([trace_back] if trace else [])]
         if self.has_values:
             from .replay import replay
+            from .replayer import Replayer
 
+            self.replayer = Replayer(program, self.engines)
             kernels.append(replay)
-        return kernels
+        if announce(*kernels) and self.has_values:
+            from .warm import beside
 
-    def _new_payload(self) -> I32:
-        packets = len(self.engines.packets) // c.K_WIDTH
-        return np.zeros(packets * self.program.arch.max_packet_words, np.int32)
+            self.replayer.compiler = beside()
+
+    @property
+    def values(self) -> Any:
+        """The memories of the tiles, Values; None without."""
+        return self.replayer.values if self.has_values else None
+
+    @property
+    def payload(self) -> I32:
+        """Words of the packets under way, of a machine with values."""
+        words: I32 = self.replayer.payload
+        return words
 
     def step(self, token: int, position: int) -> Step:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
@@ -74,12 +73,14 @@ class FastMachine:
             c.GROW_PACKETS,
             c.FLUSH_LOG,
         ):
-            self._replay()
             if status == c.GROW_PACKETS:
                 self._grow()
+            else:
+                self.engines = self.replayer.hand_over(self.engines)
         if status != c.DONE:
             raise RuntimeError(self._complaint(status))
-        self._replay()
+        if self.has_values:
+            self.replayer.finish(self.engines)
         after = self._counts()
         ledger = self.tracer.ledger(self.engines, self.network) if self.trace else None
         return Step(
@@ -136,18 +137,10 @@ class FastMachine:
         free[0] = count + old
         self.engines = self.engines._replace(packets=packets, free_packets=free)
         if self.has_values:
-            self.payload = np.concatenate([self.payload, np.zeros_like(self.payload)])
+            self.replayer.finish(self.engines)
+            self.replayer.make_room(self.engines, self.program.arch.max_packet_words)
 
     # --- results ---
-
-    def _replay(self) -> None:
-        if self.has_values:
-            from .replay import replay
-
-            if self._compiler:
-                self._compiler.wait()
-                self._compiler = None
-            replay(addresses(self.engines), self.values, self.values.vector, self.payload)
 
     def _counts(self) -> tuple[int, int]:
         """Saturations and overflows so far."""

@@ -29,8 +29,9 @@ def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
 
 @kernel
 def replay(engines: I64, values: Values, vector: I32, payload: I32) -> None:
-    """Do what the log says and empty it. ``vector`` (tiles, words), ``payload`` (packets *
-    MAX_WORDS,).
+    """Do what the log says and empty it, without the GIL.
+
+    ``vector`` (tiles, words), ``payload`` (packets * MAX_WORDS,).
     """
     s = engines_at(engines)
     ops, log = np.zeros(10, np.int64), s.log
@@ -51,3 +52,6 @@ def replay(engines: I64, values: Values, vector: I32, payload: I32) -> None:
             words, op = log[at + 3] >> 8, log[at + 3] & 255
             deliver(values, payload, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)
     s.g[LOG_N] = 0
+
+
+replay.targetoptions["nogil"] = True  # type: ignore[attr-defined]

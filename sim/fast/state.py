@@ -1,5 +1,6 @@
 """The state of a simulated array: arrays for Python, the same as pointers for kernels."""
 
+from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -65,13 +66,18 @@ class Network(NamedTuple):
     routes: I32
 
 
+@cache
+def _types(kind: type) -> tuple[Any, ...]:
+    """The type of the elements of each field of Engines or Network."""
+    hints: dict[str, Any] = get_type_hints(kind)
+    return tuple(get_args(get_args(hint)[1])[0] for hint in hints.values())
+
+
 def addresses(arrays: Engines | Network) -> I64:
     """Where the arrays are, valid as long as they live. Raises TypeError for one of another
     type.
     """
-    kinds: dict[str, Any] = get_type_hints(type(arrays))
-    for name, array in arrays._asdict().items():
-        (kind,) = get_args(get_args(kinds[name])[1])
+    for name, array, kind in zip(arrays._fields, arrays, _types(type(arrays)), strict=True):
         if array.dtype != kind or not array.flags.c_contiguous:
             raise TypeError(f"{name} is {array.dtype}: make it contiguous {kind.__name__}")
     return np.array([array.ctypes.data for array in arrays], np.int64)

@@ -204,7 +204,7 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
     )
     semaphores = code.used("wait", "post", "y")
     pairs = min(arch.stream_depth + 3, code.streams() + 1)
-    log_size = max(1 << 16, 8 * tiles) if logging else 1
+    log_size = max(1 << 13, 12 * tiles) if logging else 1
     mask = (1 << (4 * tiles).bit_length()) - 1
     assert program.descriptors.shape is not None
     constants = np.zeros(c.CONSTANTS, np.int64)

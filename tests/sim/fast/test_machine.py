@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import TINY, instruction_times, random_program
+from programs import TINY, images, instruction_times, program, random_program
 from reference import Reference
 
+from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import Arch, RouterParams
 from tokenpath.sim import golden
 from tokenpath.sim.fast import FastMachine, columns, run, tables
@@ -43,8 +44,8 @@ def arches(draw: st.DrawFn) -> Arch:
 
 def compare(arch: Arch, rng: random.Random, events: int) -> Counter[str]:
     """Two steps of a random program, every issue and every end; the corners that it has."""
-    program, corners = random_program(arch, rng, events)
-    reference, machine = Reference(program), FastMachine(program, values=False)
+    drawn, corners = random_program(arch, rng, events)
+    reference, machine = Reference(drawn), FastMachine(drawn, values=False)
     for position in range(2):
         cycles = reference.step()
         step = machine.step(0, position)
@@ -107,10 +108,10 @@ def test_ten_thousand_programs_are_the_same_to_the_cycle():
     packet=st.sampled_from([1, 4, 14]),
 )
 def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
-    program, _ = random_program(
+    drawn, _ = random_program(
         replace(TINY.on(topology), max_packet_words=packet), rng, events, values=True
     )
-    judge, machine = golden.Machine(program), FastMachine(program)
+    judge, machine = golden.Machine(drawn), FastMachine(drawn)
     for position in range(2):
         want, got = judge.step(0, position), machine.step(0, position)
         assert (got.saturations, got.overflows) == (want.saturations, want.overflows)
@@ -121,11 +122,11 @@ def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
 
 
 def test_a_full_log_and_a_full_pool_of_packets_change_nothing(monkeypatch):
-    program, _ = random_program(TINY.on("mesh:3x3"), random.Random(8), 60, values=True)
-    judge, machine = golden.Machine(program), FastMachine(program)
+    drawn, _ = random_program(TINY.on("mesh:3x3"), random.Random(8), 60, values=True)
+    judge, machine = golden.Machine(drawn), FastMachine(drawn)
     monkeypatch.setattr(tables, "PACKETS", 1)
-    cramped = FastMachine(program)
-    cramped.engines.constants[columns.LOG_SIZE] = 6 * program.tiles + 1
+    cramped = FastMachine(drawn)
+    cramped.engines.constants[columns.LOG_SIZE] = 6 * drawn.tiles + 1
     for position in range(2):
         judge.step(0, position)
         assert machine.step(0, position).cycles == cramped.step(0, position).cycles
@@ -134,25 +135,36 @@ def test_a_full_log_and_a_full_pool_of_packets_change_nothing(monkeypatch):
         np.testing.assert_array_equal(values, tile.vector)
 
 
+@pytest.mark.parametrize("cramped", [False, True])
+def test_a_value_outside_of_its_memory_is_an_error_of_the_step(cramped):
+    compute = [Instr(op=Op.SYNC)] * 90 + [Instr(op=Op.SILU, n=8, dst=TINY.vector_words - 7)]
+    queues = [((), compute + [Instr(op=Op.SILU, n=8)] * 90, ())] * TINY.tiles
+    machine = FastMachine(program(TINY, queues, **images(TINY, random.Random(0))))
+    if cramped:
+        machine.engines.constants[columns.LOG_SIZE] = 6 * TINY.tiles + 1
+    with pytest.raises(IndexError, match="outside of a memory"):
+        machine.step(0, 0)
+
+
 def test_timing_does_not_depend_on_values():
-    program, _ = random_program(TINY, random.Random(5), 60, values=True)
-    steps = [FastMachine(program, values=values).step(0, 0) for values in (True, False)]
+    drawn, _ = random_program(TINY, random.Random(5), 60, values=True)
+    steps = [FastMachine(drawn, values=values).step(0, 0) for values in (True, False)]
     assert steps[0].cycles == steps[1].cycles
     assert steps[0].ledger == steps[1].ledger
 
 
 def test_without_values_no_memory_of_values_exists():
-    program, _ = random_program(TINY, random.Random(5), 20, values=True)
-    machine = FastMachine(program, values=False)
+    drawn, _ = random_program(TINY, random.Random(5), 20, values=True)
+    machine = FastMachine(drawn, values=False)
     assert machine.values is None
     assert len(machine.engines.log) < 10
     assert machine.step(0, 0).logits is None
 
 
 def test_a_run_feeds_the_prompt_and_then_what_it_generated():
-    program, _ = random_program(TINY, random.Random(5), 20, values=True)
+    drawn, _ = random_program(TINY, random.Random(5), 20, values=True)
     seen = []
-    result = run(program, [3, 1], 3, on_step=seen.append)
+    result = run(drawn, [3, 1], 3, on_step=seen.append)
     assert [step.position for step in result.steps] == [0, 1, 2, 3]
     assert [step.token for step in result.steps] == [
         3,
@@ -161,6 +173,6 @@ def test_a_run_feeds_the_prompt_and_then_what_it_generated():
         result.steps[2].best,
     ]
     assert seen == result.steps
-    timed = run(program, [3, 1], 3, values=False)
+    timed = run(drawn, [3, 1], 3, values=False)
     assert [step.token for step in timed.steps] == [0, 0, 0, 0]
     assert [step.cycles for step in timed.steps] == [step.cycles for step in result.steps]
