@@ -77,7 +77,8 @@ def addresses(arrays: Engines | Network) -> I64:
     """Where the arrays are, valid as long as they live. Raises TypeError for one of another
     type.
     """
-    for name, array, kind in zip(arrays._fields, arrays, _types(type(arrays)), strict=True):
+    kinds = _types(type(arrays))
+    for (name, array), kind in zip(arrays._asdict().items(), kinds, strict=True):
         if array.dtype != kind or not array.flags.c_contiguous:
             raise TypeError(f"{name} is {array.dtype}: make it contiguous {kind.__name__}")
     return np.array([array.ctypes.data for array in arrays], np.int64)
