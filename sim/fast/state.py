@@ -67,9 +67,9 @@ class Network(NamedTuple):
 
 
 @cache
-def _types(kind: type) -> tuple[Any, ...]:
+def _types(name: str) -> tuple[Any, ...]:
     """The type of the elements of each field of Engines or Network."""
-    hints: dict[str, Any] = get_type_hints(kind)
+    hints: dict[str, Any] = get_type_hints(globals()[name])
     return tuple(get_args(get_args(hint)[1])[0] for hint in hints.values())
 
 
@@ -77,7 +77,7 @@ def addresses(arrays: Engines | Network) -> I64:
     """Where the arrays are, valid as long as they live. Raises TypeError for one of another
     type.
     """
-    kinds = _types(type(arrays))
+    kinds = _types(type(arrays).__name__)
     for (name, array), kind in zip(arrays._asdict().items(), kinds, strict=True):
         if array.dtype != kind or not array.flags.c_contiguous:
             raise TypeError(f"{name} is {array.dtype}: make it contiguous {kind.__name__}")
