@@ -74,7 +74,7 @@ class VectorUnit:
         vector memory."""
         rows, frac = self._rows(i), self.arch.numeric.score_frac
         for query in range(i["q"]):
-            scores = self._dots(i, query, rows, frac, self.arch.numeric.kv)
+            scores = numeric.wrap(self._dots(i, query, rows, frac, self.arch.numeric.kv))
             self.tile.scores[query, i["bux"] : i["bux"] + i["n"]] = scores
             maximum = array.ceil_score(scores, frac).max() if i["n"] else numeric.NO_ROWS
             self.tile.vector[i["dst"] + query] = maximum

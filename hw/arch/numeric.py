@@ -32,6 +32,9 @@ LOG2E = round(math.log2(math.e) * 2**16)
 NO_ROWS = -(2**20)
 """Running maximum of a query that has seen no row yet."""
 
+HEADROOMS = range(31)
+"""A headroom of h bits leaves 31 - h for a summand."""
+
 SEGMENT_BITS = 5
 """log2 of the number of segments of each piecewise linear table."""
 

@@ -5,7 +5,16 @@ from functools import partial
 from itertools import zip_longest
 from operator import add
 
-from tokenpath.hw.arch.access import UNIT, Access, Memory, accesses, fault, operand_names, span
+from tokenpath.hw.arch.access import (
+    UNIT,
+    Access,
+    Memory,
+    accesses,
+    clash,
+    fault,
+    operand_names,
+    span,
+)
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import (
     COLUMN,
@@ -144,12 +153,23 @@ class _Class:
         op = Op(row[_OP])
         for values, tile in self.registers.of_class(self.index, names).items():
             operands = resolve(values)
-            message = fault(op, operands)
-            for access in () if message else accesses(self.arch, op, operands):
-                message = message or self._beyond(access)
+            message = fault(self.arch, op, operands) or self._somewhere(op, operands)
             if message:
                 return message, tile
         return "", None
+
+    def _somewhere(self, op: Op, operands: Resolved) -> str:
+        """The complaint about the places of an instruction; "" for good ones."""
+        found = accesses(self.arch, op, operands)
+        for access in found:
+            if message := self._beyond(access):
+                return message
+        if pair := clash(found):
+            (first, end), (low, high) = ((one.low, one.end) for one in pair)
+            verb = "writes" if pair[1].writes else "reads"
+            text = f"writes words {span(first, end)} and {verb} words {span(low, high)}"
+            return f"{text}; keep them apart, or let both begin at the same word"
+        return ""
 
     def _beyond(self, access: Access) -> str:
         """The complaint about a place outside its memory or in the inbox; "" for a good one."""
@@ -157,11 +177,21 @@ class _Class:
         if access.memory == Memory.VECTOR and access.writes:
             size, what = self.arch.scratch_words, "scratch has"
         if access.low >= 0 and access.end <= size:
-            return ""
+            return self._straddles(access)
         if access.memory == Memory.QUERIES:
             return f"uses {access.size} queries; there are {size}"
         verb, unit = "writes" if access.writes else "reads", UNIT[access.memory]
         return f"{verb} {unit} {span(access.low, access.end)}; {what} 0..{size - 1}"
+
+    def _straddles(self, access: Access) -> str:
+        """The complaint about words of which some are scratch's and some the inbox's."""
+        scratch = self.arch.scratch_words
+        if access.memory != Memory.VECTOR or not access.low < scratch < access.end:
+            return ""
+        for first, end in access.each():
+            if first < scratch < end:
+                return f"reads words {span(first, end)}; the inbox begins at {scratch}"
+        return ""
 
     def _put(self, index: int, row: Row) -> None:
         """Every descriptor that a PUT may use, on every tile."""
@@ -186,12 +216,16 @@ class _Class:
         """Whether all descriptors are good, decided on whole columns."""
         to, source, words, target = (run[column::4] for column in range(4))
         last, size = len(self.program.tile_code) - 1, self.arch.vector_words
-        return not run or (
+        scratch = self.arch.scratch_words
+        if not run:
+            return True
+        low, high = i["src"] + min(source), i["src"] + max(map(add, source, words))
+        return (
             0 <= min(to) <= max(to) <= last
             and min(words) >= 0
-            and i["src"] + min(source) >= 0
-            and i["src"] + max(map(add, source, words)) <= size
-            and self.arch.scratch_words <= i["dst"] + min(target)
+            and 0 <= low <= high <= size
+            and (high <= scratch or low >= scratch)
+            and scratch <= i["dst"] + min(target)
             and i["dst"] + max(map(add, target, words)) <= size
         )
 
@@ -210,6 +244,9 @@ class _Class:
                 return (
                     f"{which} reads words {span(source, source + words)}; there are 0..{size - 1}"
                 )
+            if words and source < scratch < source + words:
+                where = f"words {span(source, source + words)}"
+                return f"{which} reads {where}; the inbox begins at {scratch}"
             if words and not scratch <= target <= target + words <= size:
                 where = f"words {span(target, target + words)}"
                 return f"{which} writes {where}; the inbox has {scratch}..{size - 1}"

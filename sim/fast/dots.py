@@ -179,10 +179,11 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
         if scored:
             row_of_tile = place(tile, query, 1, values.scores.shape[1])
             scores = place(row_of_tile, ops[BUX], rows, values.scores.shape[2])
-            maximum = jit.ceil_score(peek(work, 0), frac) if rows else NO_ROWS
+            maximum = NO_ROWS
             for row in range(rows):
                 poke(values.scores, scores + row, peek(work, row))
-                maximum = max(maximum, jit.ceil_score(peek(work, row), frac))
+                ceiling = jit.ceil_score(peek(values.scores, scores + row), frac)
+                maximum = max(maximum, ceiling) if row else ceiling
             poke(values.vector, target + query, maximum)
         else:
             for row in range(rows):

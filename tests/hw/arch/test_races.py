@@ -69,10 +69,11 @@ def test_words_are_read_while_they_arrive(hand_made: MakeProgram) -> None:
 
 def test_a_part_of_the_words_is_enough(hand_made: MakeProgram) -> None:
     sender: Any = ([], [], [put()])
-    beside: Any = ([], [read(INBOX - 4), wait(5), read(INBOX + 3, n=1)], [])
-    assert complaint(trio(hand_made, sender, IDLE, beside)) == ""
-    overlapping: Any = ([], [read(INBOX - 3), wait(5)], [])
-    assert "words 2048" in complaint(trio(hand_made, sender, IDLE, overlapping))
+    runs = [[(2, 0, 4, 4)], [], [(2, 0, 4, 0)]]
+    beside: Any = ([], [wait(6), read(INBOX), wait(5), read(INBOX + 7, n=1)], [put(6)])
+    assert complaint(trio(hand_made, sender, IDLE, beside, descriptors=runs)) == ""
+    overlapping: Any = ([], [wait(6), read(INBOX + 1), wait(5)], [put(6)])
+    assert "words 2052" in complaint(trio(hand_made, sender, IDLE, overlapping, descriptors=runs))
 
 
 def test_between_two_slots_others_may_write(hand_made: MakeProgram) -> None:
@@ -223,14 +224,14 @@ def test_words_that_nobody_sent(hand_made: MakeProgram) -> None:
 
 
 def test_only_the_inbox_has_to_be_filled(hand_made: MakeProgram) -> None:
-    """One read over the end of scratch, a part of which is sent, and the front of the inbox."""
+    """One read to the end of scratch, a part of which is sent, and of the front of the inbox."""
     runs = [[(2, 0, 4, 0)], [], [(0, INBOX - 8 - 32, 4, 8)]]
-    across = Instr(op=Op.SUM, src=INBOX - 8, n=12, m=1, wait=5)
+    across = Instr(op=Op.SUM, src=INBOX - 8, aux=4, n=4, m=3, wait=5)
     receiver: Any = ([], [across], [put(6)])
     sender: Any = ([], [wait(6)], [put()])
     assert complaint(trio(hand_made, sender, IDLE, receiver, descriptors=runs)) == ""
     runs[0][0] = (2, 0, 4, 4)
-    longer: Any = ([], [Instr(op=Op.SUM, src=INBOX - 8, n=16, m=1, wait=5)], [put(6)])
+    longer: Any = ([], [Instr(op=Op.SUM, src=INBOX - 8, aux=4, n=4, m=4, wait=5)], [put(6)])
     assert complaint(trio(hand_made, sender, IDLE, longer, descriptors=runs)) == (
         "tile 2 compute instruction 0 (SUM, stage): reads words 2048..2051, which no put of the "
         "step has written before (at position 0)"

@@ -51,49 +51,49 @@ DOT n=r8 m=8 dst=2040 | n=r9 | 2 | writes words 2040..2048; scratch
 DOT n=1 m=8 src=15 | src=16 | 0 | reads operand beats 16; there are 0..15
 DOT n=1 m=16 src=14 | m=17 | 0 | reads operand beats 14..16; there are 0..15
 DOT n=1 m=8 | src=-1 | 0 | reads operand beats -1; there are 0..15
-SCORE q=2 n=1 m=8 | q=3 | 0 | uses 3 queries; there are 2
-SCORE q=1 n=r8 m=8 bux=248 | n=r9 | 2 | writes score rows 248..256; there are 0..255
-SCORE q=1 n=1 m=8 dst=2047 | q=2 | 0 | writes words 2047..2048; scratch
-SCORE q=1 n=1 m=8 src=15 | m=9 | 0 | reads operand beats 15..16; there are 0..15
-AXPY q=2 n=1 m=8 | q=3 | 0 | uses 3 queries; there are 2
-AXPY q=1 n=1 m=16 | m=17 | 0 | writes accumulator beats 0..2; there are 0..1
-AXPY q=2 n=1 m=8 dst=2032 | dst=2033 | 0 | writes words 2033..2048; scratch
+SCORE q=2 n=1 m=8 y=1 | q=3 | 0 | uses 3 queries; there are 2
+SCORE q=1 n=r8 y=1 m=8 bux=248 | n=r9 | 2 | writes score rows 248..256; there are 0..255
+SCORE q=1 n=1 y=1 m=8 dst=2047 | q=2 | 0 | writes words 2047..2048; scratch
+SCORE q=1 n=1 y=1 m=8 src=15 | m=9 y=2 | 0 | reads operand beats 15..16; there are 0..15
+AXPY q=2 n=1 m=8 aux=99 | q=3 | 0 | uses 3 queries; there are 2
+AXPY q=1 n=1 m=16 aux=99 | m=17 | 0 | writes accumulator beats 0..2; there are 0..1
+AXPY q=2 n=1 m=8 aux=99 dst=2032 | dst=2033 | 0 | writes words 2033..2048; scratch
 AXPY q=2 n=1 m=8 aux=2046 | aux=2047 | 0 | writes words 2047..2048; scratch
-AXPY q=2 n=1 m=8 src=4094 | src=4095 | 0 | reads words 4095..4096; memory
-AXPY q=1 n=1 m=8 bux=255 | bux=256 | 0 | reads score rows 256; there are 0..255
+AXPY q=2 n=1 m=8 aux=99 src=4094 | src=4095 | 0 | reads words 4095..4096; memory
+AXPY q=1 n=1 m=8 aux=99 bux=255 | bux=256 | 0 | reads score rows 256; there are 0..255
 LOAD n=r8 m=8 dst=1984 | n=r9 | 2 | writes words 1984..2055; scratch
 QUANT n=8 m=2 | m=3 | 0 | uses 3 queries; there are 2
 QUANT n=8 m=1 dst=15 | dst=16 | 0 | writes operand beats 16; there are 0..15
 QUANT n=8 m=4 dst=4 y=1 | n=9 | 0 | writes append-buffer beats 4..11; there are 0..7
 QUANT n=8 m=2 src=4080 | src=4081 | 0 | reads words 4081..4096; memory
 QUANT n=8 m=1 | y=2 | 0 | y is 2; give 0 (operand memory) or 1 (append buffer)
-SUM n=4 m=3 aux=2046 | aux=2047 | 0 | reads words 0..4097; memory
-SUM n=4 m=3 aux=-4 src=8 | src=7 | 0 | reads words -1..10; memory
-SUM n=4 m=1 q=1 bux=4092 | bux=4093 | 0 | reads words 4093..4096; memory
-SUM n=4 m=1 | q=2 | 0 | q is 2; give 0 or 1
-SUM n=4 m=1 | m=0 | 0 | has no slots; give m or q
-SUM n=4 m=1 | n=r9-8 | 0 | n is -1; give 0 or more
+SUM n=4 m=3 src=16 aux=2038 dst=1000 | aux=2039 | 0 | reads words 16..4097; memory
+SUM n=4 m=3 aux=-4 src=8 dst=1000 | src=7 | 0 | reads words -1..10; memory
+SUM n=4 m=1 q=1 bux=4092 dst=1000 | bux=4093 | 0 | reads words 4093..4096; memory
+SUM n=4 m=1 dst=1000 | q=2 | 0 | q is 2; give 0 or 1
+SUM n=4 m=1 dst=1000 | m=0 | 0 | has no slots; give m or q
+SUM n=4 m=1 dst=1000 | n=r9-8 | 0 | n is -1; give 0 or more
 MAX n=4 m=1 dst=2044 | dst=2048 | 0 | writes words 2048..2051; scratch
 MAX n=4 q=1 | q=0 | 0 | has no slots; give m or q
-RMS n=4 m=2 src=4088 | src=4089 | 0 | reads words 4089..4096; memory
-RMS n=4 m=1 aux=4093 | aux=4094 | 0 | reads words 4094..4096; memory
-RMS n=4 m=1 bux=4093 | q=1 | 0 | reads words 4093..4096; memory
-SUM n=4 m=1 bux=4093 | q=1 | 0 | reads words 4093..4096; memory
-RMS n=4 m=1 q=1 bux=4092 | bux=4093 | 0 | reads words 4093..4096; memory
+RMS n=4 m=2 src=4088 dst=1000 | src=4089 | 0 | reads words 4089..4096; memory
+RMS n=4 m=1 aux=4093 dst=1000 | aux=4094 | 0 | reads words 4094..4096; memory
+RMS n=4 m=1 bux=4093 dst=1000 | q=1 | 0 | reads words 4093..4096; memory
+SUM n=4 m=1 bux=4093 dst=1000 | q=1 | 0 | reads words 4093..4096; memory
+RMS n=4 m=1 q=1 bux=4092 dst=1000 | bux=4093 | 0 | reads words 4093..4096; memory
 RMS n=4 m=2 dst=2040 | dst=2041 | 0 | writes words 2041..2048; scratch
-ROPE n=4 m=1 | n=5 | 0 | n is 5; give pairs of words
-ROPE n=4 m=2 src=4088 | src=4089 | 0 | reads words 4089..4096; memory
-ROPE n=4 m=1 aux=4092 | aux=4093 | 0 | reads words 4093..4096; memory
+ROPE n=4 m=1 dst=1000 | n=5 | 0 | n is 5; give pairs of words
+ROPE n=4 m=2 src=4088 dst=1000 | src=4089 | 0 | reads words 4089..4096; memory
+ROPE n=4 m=1 aux=4092 dst=1000 | aux=4093 | 0 | reads words 4093..4096; memory
 ROPE n=4 m=2 dst=2040 | m=3 | 0 | writes words 2040..2051; scratch
-SILU n=4 src=4092 | src=4093 | 0 | reads words 4093..4096; memory
-SILU n=4 aux=4092 | aux=4093 | 0 | reads words 4093..4096; memory
-SILU n=4 dst=r8+2036 | dst=r9+2036 | 2 | writes words 2045..2048; scratch
-DIV n=4 m=2 src=4088 | src=4089 | 0 | reads words 4089..4096; memory
-DIV n=4 m=2 aux=4094 | aux=4095 | 0 | reads words 4095..4096; memory
+SILU n=4 x=8 src=4092 dst=1000 | src=4093 | 0 | reads words 4093..4096; memory
+SILU n=4 x=8 aux=4092 dst=1000 | aux=4093 | 0 | reads words 4093..4096; memory
+SILU n=4 x=8 dst=r8+2036 | dst=r9+2036 | 2 | writes words 2045..2048; scratch
+DIV n=4 m=2 src=4088 dst=1000 | src=4089 | 0 | reads words 4089..4096; memory
+DIV n=4 m=2 aux=4094 dst=1000 | aux=4095 | 0 | reads words 4095..4096; memory
 DIV n=4 m=2 dst=2040 | dst=2041 | 0 | writes words 2041..2048; scratch
-MERGE n=4 m=2 q=2 aux=4084 | aux=4085 | 0 | reads words 0..4096; memory
+MERGE n=4 m=2 q=2 aux=4084 dst=1000 | aux=4085 | 0 | reads words 0..4096; memory
 MERGE n=4 m=1 q=2 dst=2036 | dst=2037 | 0 | writes words 2037..2048; scratch
-MERGE n=4 q=2 m=1 | m=0 | 0 | has no records; give m
+MERGE n=4 q=2 m=1 dst=1000 | m=0 | 0 | has no records; give m
 ARGMAX n=1 dst=2046 | dst=2047 | 0 | writes words 2047..2048; scratch
 ARGMAX n=2 src=4094 | src=4095 | 0 | reads words 4095..4096; memory
 ARGPAIR n=2 src=4092 | src=4093 | 0 | reads words 4093..4096; memory
@@ -111,6 +111,27 @@ PUT m=1 dst=2048 | dst=2047 | 0 | descriptor 0 writes words 2047..2050; inbox
 PUT m=1 dst=4092 | dst=4093 | 0 | descriptor 0 writes words 4093..4096; inbox
 PUT m=1 dst=2048 src=4092 | src=4093 | 0 | descriptor 0 reads words 4093..4096; memory
 PUT m=1 dst=2048 | src=-1 | 0 | descriptor 0 reads words -1..2; memory
+STREAM n=1 m=8 | m=0 | 0 | has 1 rows of no elements; give m, or an n of 0
+DOT n=1 m=8 y=30 | y=31 | 0 | y is 31; give a headroom of 0..30
+DOT n=1 m=8 | y=-1 | 0 | y is -1; give a headroom of 0..30
+SCORE q=1 n=1 y=1 m=8 | m=9 | 0 | y is 1; 3 blocks of a row need a headroom of 2
+AXPY q=1 n=4 m=8 aux=99 y=2 | n=5 | 0 | y is 2; 5 rows need a headroom of 3
+QUANT n=8 m=1 x=121 | x=122 | 0 | x is 122; give -102..121 fraction bits
+SILU n=4 x=22 dst=64 | x=23 | 0 | x is 23; give 6..22 fraction bits
+SILU n=4 x=6 dst=64 | x=5 | 0 | x is 5; give 6..22 fraction bits
+RMS n=4 m=1 aux=9 dst=64 | n=16385 | 0 | n is 16385; squares
+SILU n=4 x=6 | aux=2 | 0 | writes words 0..3 and reads words 2..5; apart
+SILU n=4 x=6 src=8 dst=4 | dst=5 | 0 | writes words 5..8 and reads words 8..11; apart
+SUM n=4 m=3 aux=4 src=8 dst=12 | dst=13 | 0 | writes words 13..16 and reads words 8..19; apart
+MERGE n=4 m=2 q=2 aux=12 dst=12 | dst=11 | 0 | writes words 11..22 and reads words 0..23; apart
+ROPE n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..10; apart
+DIV n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..8; apart
+RMS n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..9; apart
+RMS n=4 m=2 aux=8 q=1 bux=11 | bux=5 | 0 | writes words 0..7 and reads words 5..8; apart
+AXPY q=2 n=1 m=8 dst=2 aux=18 | aux=17 | 0 | writes words 17..18 and writes words 2..17; apart
+SUM n=4 m=1 src=2044 | src=2045 | 0 | reads words 2045..2048; begins
+SUM n=4 m=2 aux=8 src=2040 | src=2037 | 0 | reads words 2045..2048; begins
+PUT m=1 dst=2048 src=2044 | src=2045 | 0 | descriptor 0 reads words 2045..2048; begins
 PUT m=1 dst=2048 | aux=7 | 3 | descriptor 7 goes to tile 4; there are 0..3
 """
 """Operation, its operands | those that are changed | the tile | what is said then."""
@@ -131,6 +152,9 @@ def said(text: str) -> str:
         ("scratch", "scratch has 0..2047"),
         ("memory", "there are 0..4095"),
         ("inbox", "the inbox has 2048..4095"),
+        ("begins", "the inbox begins at 2048"),
+        ("squares", "the squares of at most 16384 words fit their sum"),
+        ("apart", "keep them apart, or let both begin at the same word"),
     ):
         text = text.removesuffix(word) + size if text.endswith(f"; {word}") else text
     return text
