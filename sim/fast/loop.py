@@ -71,7 +71,7 @@ def simulate(engines: I64, network: I64) -> int:
         if g[STATUS] != 0:
             return wide(g[STATUS])
         following = NEVER
-        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
+        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
             if s.free_packets[0] < n.counts[INJECTING_N]:
                 g[NOW] = t
                 return GROW_PACKETS

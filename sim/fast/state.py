@@ -43,21 +43,26 @@ class Engines(NamedTuple):
 class Network(NamedTuple):
     """Routers and links, by rows of columns.py.
 
-    ``active`` lists buffers with flits, ``injecting`` tiles with something to send, ``inputs`` and
-    ``outputs`` the ports with a pick in this cycle. ``coordinates`` (tiles, dims); ``hub_dim`` of
-    each switch node; ``routes`` a table for each dimension, from ``dim_at`` on, ``dim_size``
-    square.
+    ``active`` holds two lists of buffers with flits: this cycle's and the next one's; ``injecting``
+    tiles with something to send, ``picked`` and ``winners`` the rows of ports with a pick in this
+    cycle. ``credits`` of each channel; ``bits`` the number of a VC from its bit. ``coordinates``
+    (tiles, dims); ``hub_dim`` of each switch node; ``routes`` a table for each dimension, from
+    ``dim_at`` on, ``dim_size`` square.
     """
 
     counts: I64
     buffers: I32
     slots: I32
-    ports: I32
-    channels: I32
+    outputs: I32
+    inputs: I32
+    credits: I32
     active: I32
     injecting: I32
-    inputs: I32
-    outputs: I32
+    picked: I32
+    winners: I32
+    queues: I64
+    links: I32
+    bits: I32
     node_port0: I32
     coordinates: I32
     hub_dim: I32
@@ -101,5 +106,6 @@ def network_at(a: I64) -> Network:
     return Network(
         pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer32(a[4]),
         pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
-        pointer32(a[10]), pointer32(a[11]), pointer64(a[12]), pointer64(a[13]), pointer32(a[14]),
+        pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
+        pointer32(a[15]), pointer64(a[16]), pointer64(a[17]), pointer32(a[18]),
     )  # fmt: skip

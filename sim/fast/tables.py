@@ -66,7 +66,7 @@ def buffer_depths(arch: Arch) -> list[int]:
     return [arch.router.depth, *(arch.router.buffer_flits(dim.tier) for dim in arch.topology.dims)]
 
 
-def _tile_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
+def _tile_ports(topology: Topology, down: I64, node_port0: I64) -> None:
     """Where the link ports of all tiles lead, for all tiles at a position at once."""
     tile = np.arange(topology.tiles)
     for i, (dim, stride) in enumerate(zip(topology.dims, topology.strides, strict=True)):
@@ -80,111 +80,172 @@ def _tile_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
                 y, back = arrived
                 if y == dim.size:  # behind each other in the order of the tiles at position 0
                     hub = topology.switch_base[i] + np.arange(len(here))
-                    down = node_port0[hub] + 1 + back
+                    there = node_port0[hub] + 1 + back
                 else:
-                    down = node_port0[here + (y - x) * stride] + base + back
-                ports[node_port0[here] + base + offset, c.Q_DOWN] = down
+                    there = node_port0[here + (y - x) * stride] + base + back
+                down[node_port0[here] + base + offset] = there
 
 
-def _hub_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
+def _hub_ports(topology: Topology, down: I64, node_port0: I64) -> None:
     for node in range(topology.tiles, topology.nodes):
         for port in range(1, topology.ports(node)):
             arrived = topology.neighbour(node, port)
             assert arrived is not None
-            ports[node_port0[node] + port, c.Q_DOWN] = node_port0[arrived[0]] + arrived[1]
+            down[node_port0[node] + port] = node_port0[arrived[0]] + arrived[1]
 
 
-def _ports(arch: Arch) -> tuple[I64, I64, I64]:
-    """Port rows, the dimension of each port (-1: local), and the first port of each node."""
-    topology = arch.topology
-    tiles, per_tile = topology.tiles, topology.port_base[-1]
-    hubs = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
-    counts = np.concatenate(
-        [np.full(tiles, per_tile), [1 + topology.dims[i].size for i in hubs]]
-    ).astype(np.int64)
-    node_port0 = np.concatenate([[0], np.cumsum(counts)])
-    total = int(node_port0[-1])
-    ports = np.zeros((total, c.Q_WIDTH), np.int64)
-    node = np.repeat(np.arange(topology.nodes), counts)
-    ports[:, c.Q_NODE], ports[:, c.Q_PORTS] = node, counts[node]
-    tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
-    dims = np.concatenate(
-        [np.tile(tile_dims, tiles), *([np.full(1 + topology.dims[i].size, i) for i in hubs])]
-    )
-    ports[:, c.Q_LATENCY] = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[
-        dims + 1
-    ]
-    ports[:, c.Q_CYCLES] = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[
-        dims + 1
-    ]
-    ports[:, c.Q_DOWN] = ports[:, c.Q_IN_BEST] = ports[:, c.Q_BEST] = -1
-    _tile_ports(topology, ports, node_port0)
-    _hub_ports(topology, ports, node_port0)
-    return ports, dims, node_port0
+@dataclass(frozen=True, kw_only=True)
+class _Ports:
+    """All ports of all nodes: the dimension (-1: local), the node, its number there, the port that
+    it leads to (-1: none), the first port of each node.
+    """
+
+    dims: I64
+    node: I64
+    number: I64
+    down: I64
+    node_port0: I64
+
+    @classmethod
+    def of(cls, topology: Topology) -> "_Ports":
+        tiles, per_tile = topology.tiles, topology.port_base[-1]
+        hubs = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
+        counts = np.concatenate(
+            [np.full(tiles, per_tile), [1 + topology.dims[i].size for i in hubs]]
+        ).astype(np.int64)
+        node_port0 = np.concatenate([[0], np.cumsum(counts)])
+        node = np.repeat(np.arange(topology.nodes), counts)
+        tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
+        dims = np.concatenate(
+            [np.tile(tile_dims, tiles), *([np.full(1 + topology.dims[i].size, i) for i in hubs])]
+        ).astype(np.int64)
+        down = np.full(len(node), -1, np.int64)
+        _tile_ports(topology, down, node_port0)
+        _hub_ports(topology, down, node_port0)
+        number = np.arange(len(node)) - node_port0[node]
+        return cls(dims=dims, node=node, number=number, down=down, node_port0=node_port0)
 
 
 def _routes(topology: Topology) -> tuple[I64, I64]:
-    """The tables of all dimensions, entries ``port * VCS + vc`` of a tile; where each begins."""
+    """The tables of all dimensions, entries ``port << VC_BITS | VCs`` of a tile, 0 for arrived;
+    where each begins.
+    """
     parts, at = [], [0]
     for i, dim in enumerate(topology.dims):
-        table = np.array(topology.dim_table(i), np.int64).reshape(dim.size * dim.size, 2)
-        parts.append((topology.port_base[i] + table[:, 0]) * topology.vcs + table[:, 1])
-        at.append(at[-1] + len(parts[-1]))
+        table = np.array(topology.dim_table(i), np.int64).reshape(dim.size, dim.size, 2)
+        routes = (topology.port_base[i] + table[..., 0]) << c.VC_BITS | 1 << table[..., 1]
+        np.fill_diagonal(routes, 0)
+        parts.append(routes.reshape(-1))
+        at.append(at[-1] + dim.size * dim.size)
     return np.concatenate(parts), np.array(at, np.int64)
 
 
-def _channels(arch: Arch, ports: I64, dims: I64, node_port0: I64) -> tuple[I64, I64]:
-    """Rows of the input buffers, and of the output channels with the slots behind them."""
+def _buffers(arch: Arch, ports: _Ports) -> I64:
+    """Rows of the empty input buffers."""
     v = arch.topology.vcs
-    depth = np.repeat(np.array(buffer_depths(arch))[dims + 1], v)
-    depth.reshape(-1, v)[dims < 0, 1:] = 0
-    high = np.cumsum(depth)
-    port, vc = np.divmod(np.arange(len(depth)), v)
+    depth = np.repeat(np.array(buffer_depths(arch))[ports.dims + 1], v)
+    depth.reshape(-1, v)[ports.dims < 0, 1:] = 0
+    high, port = np.cumsum(depth), np.arange(len(depth)) // v
     buffers = np.zeros((len(depth), c.B_WIDTH), np.int64)
-    buffers[:, c.B_LOW] = buffers[:, c.B_HEAD] = high - depth
-    buffers[:, c.B_HIGH], buffers[:, c.B_REQUEST], buffers[:, c.B_PORT] = high, -1, port
-    buffers[:, c.B_NUMBER] = port - node_port0[ports[port, c.Q_NODE]]
-    buffers[:, c.B_LATENCY] = ports[port, c.Q_LATENCY]
-    channels = np.zeros((len(depth), c.H_WIDTH), np.int64)
-    down = ports[port, c.Q_DOWN]
-    behind = np.where(down >= 0, down * v + vc, -1)
-    channels[:, c.H_LOCK], channels[:, c.H_BUFFER], channels[:, c.H_PORT] = -1, behind, port
-    channels[:, c.H_LOW] = channels[:, c.H_TAIL] = buffers[behind, c.B_LOW]
-    channels[:, c.H_HIGH] = buffers[behind, c.B_HIGH]
-    return buffers, channels
+    buffers[:, c.B_LOW] = buffers[:, c.B_HEAD] = buffers[:, c.B_TAIL] = high - depth
+    buffers[:, c.B_HIGH], buffers[:, c.B_PORT] = high, port
+    buffers[:, c.B_NUMBER] = ports.number[port]
+    return buffers
+
+
+def _queues(latencies: set[int], slots: int, credits: bool) -> dict[int, I64]:
+    """Rows by latency; each has room for all flits that there are slots for."""
+    return {
+        latency: np.array([latency, 0, (1 << (slots - 1).bit_length()) - 1, 0, 0, credits, 0, 0])
+        for latency in sorted(latencies)
+        if latency > 1
+    }
+
+
+def full_credits(network: Network, vcs: int) -> I32:
+    """Credits of each channel while all buffers are empty."""
+    outputs = network.outputs.reshape(-1, c.O_WIDTH)
+    buffers = network.buffers.reshape(-1, c.B_WIDTH)
+    first = np.repeat(outputs[:, c.O_DOWN], vcs)
+    behind = first + np.arange(len(first)) % vcs
+    depth = buffers[behind, c.B_HIGH] - buffers[behind, c.B_LOW]
+    return np.where(first < 0, 0, depth).astype(np.int32)
+
+
+def reset(network: Network, vcs: int) -> None:
+    """Between steps: all credits and links have come home; pointers stay where they are."""
+    outputs = network.outputs.reshape(-1, c.O_WIDTH)
+    network.credits[:] = full_credits(network, vcs)
+    has = (network.credits.reshape(-1, vcs) > 0) << np.arange(vcs)
+    outputs[:, c.O_CREDIT_VCS] = np.where(outputs[:, c.O_DOWN] < 0, c.VC_MASK, has.sum(axis=1))
+    outputs[:, c.O_FREE] = outputs[:, c.O_COUNT] = 0
+    queues = network.queues.reshape(-1, c.U_WIDTH)
+    queues[:, c.U_FIRST] = queues[:, c.U_LAST] = 0
 
 
 def network(arch: Arch) -> Network:
     """Idle routers and links of an Arch."""
     topology = arch.topology
-    ports, dims, node_port0 = _ports(arch)
-    buffers, channels = _channels(arch, ports, dims, node_port0)
-    slots = np.zeros((int(buffers[-1, c.B_HIGH]), 2), np.int32)
-    slots[:, c.FLIT] = -1
+    v, tiles = topology.vcs, topology.tiles
+    ports = _Ports.of(topology)
+    buffers = _buffers(arch, ports)
+    slots, total = int(buffers[-1, c.B_HIGH]), len(ports.node)
+    latency = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[ports.dims + 1]
+    cycles = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[ports.dims + 1]
+    used = {dim.tier.latency_cycles for dim in topology.dims}
+    rows = [*_queues(used, slots, False).values(), *_queues(used, slots, True).values()]
+    queue_of = {1: -1} | {int(row[c.U_LATENCY]): i for i, row in enumerate(rows[: len(rows) // 2])}
+    queue = np.array([queue_of[int(x)] for x in latency])
+    for i, row in enumerate(rows):
+        row[c.U_AT] = i * (row[c.U_MASK] + 1)
+    length = sum(int(row[c.U_MASK]) + 1 for row in rows)
+    outputs = np.zeros((total + tiles, c.O_WIDTH), np.int64)
+    local = ports.node_port0[:tiles]
+    outputs[:, c.O_DOWN] = np.concatenate([np.where(ports.down < 0, -1, ports.down * v), local * v])
+    outputs[:, c.O_DOWN_NODE] = np.concatenate([ports.node[ports.down], np.arange(tiles)])
+    outputs[:total, c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
+    outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
+    outputs[:, c.O_LATENCY] = np.concatenate([latency, np.ones(tiles)])
+    outputs[:, c.O_QUEUE] = np.concatenate([queue, np.full(tiles, -1)])
+    outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
+    inputs = np.zeros((total, c.I_WIDTH), np.int64)
+    inputs[:, c.I_NODE], inputs[:, c.I_BEST], inputs[:, c.I_QUEUE] = ports.node, -1, -1
+    inputs[local, c.I_UP] = (total + np.arange(tiles)) * v
+    has = np.flatnonzero(ports.down >= 0)
+    inputs[ports.down[has], c.I_UP] = has * v
+    inputs[ports.down[has], c.I_QUEUE] = np.where(
+        queue[has] < 0, -1, queue[has] + len(rows) // 2
+    )
     routes, at = _routes(topology)
-    tile = np.arange(topology.tiles)
+    tile = np.arange(tiles)
     coordinates = [
         tile // stride % dim.size
         for dim, stride in zip(topology.dims, topology.strides, strict=True)
     ]
-    hub_dim = [topology.switch_of(n)[0] for n in range(topology.tiles, topology.nodes)]
-    return Network(
-        counts=np.zeros(8, np.int64),
+    hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
+    state = Network(
+        counts=np.zeros(c.NETWORK_COUNTS, np.int64),
         buffers=buffers.astype(np.int32).reshape(-1),
-        slots=slots.reshape(-1),
-        ports=ports.astype(np.int32).reshape(-1),
-        channels=channels.astype(np.int32).reshape(-1),
-        active=np.zeros(len(buffers) + 1, np.int32),
-        injecting=np.zeros(topology.tiles + 1, np.int32),
-        inputs=np.zeros(len(ports) + 1, np.int32),
-        outputs=np.zeros(len(ports) + 1, np.int32),
-        node_port0=node_port0.astype(np.int32),
+        slots=np.zeros(slots * c.SLOT_WIDTH, np.int32),
+        outputs=outputs.astype(np.int32).reshape(-1),
+        inputs=inputs.astype(np.int32).reshape(-1),
+        credits=np.zeros(len(outputs) * v, np.int32),
+        active=np.zeros(2 * len(buffers), np.int32),
+        injecting=np.zeros(tiles + 1, np.int32),
+        picked=np.zeros(total, np.int32),
+        winners=np.zeros(total, np.int32),
+        queues=np.array(rows, np.int64).reshape(-1),
+        links=np.zeros(length * c.W_WIDTH, np.int32),
+        bits=np.array([max(0, bit.bit_length() - 1) for bit in range(c.VC_MASK + 1)], np.int32),
+        node_port0=ports.node_port0.astype(np.int32),
         coordinates=np.stack(coordinates, axis=1).astype(np.int32).reshape(-1),
         hub_dim=np.array(hub_dim or [0], np.int32),
         dim_at=at,
         dim_size=np.array([dim.size for dim in topology.dims], np.int64),
         routes=routes.astype(np.int32),
     )
+    reset(state, v)
+    return state
 
 
 def _flat(buffer: memoryview) -> I32:
@@ -193,7 +254,9 @@ def _flat(buffer: memoryview) -> I32:
     return flat
 
 
-def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) -> Engines:
+def engines(
+    program: Program, code: CodeTable, network: Network, *, trace: bool, logging: bool
+) -> Engines:
     """Engines, memory-side state and work lists of a Program before its first step."""
     arch, tiles = program.arch, program.tiles
     registers = code.used(*(c for c in COLUMN if c.endswith("_reg")))
@@ -227,6 +290,9 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         c.DIMS: len(arch.topology.dims),
         c.DELIVER_MASK: mask,
         c.DESCRIPTORS: program.descriptors.shape[1],
+        c.BUFFERS: len(network.inputs) // c.I_WIDTH * arch.topology.vcs,
+        c.NI_PORT0: len(network.inputs) // c.I_WIDTH,
+        c.QUEUES: len(network.queues) // c.U_WIDTH,
     }
     constants[list(values)] = list(values.values())
     class_of = np.array(program.tile_code, np.int64)
