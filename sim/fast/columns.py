@@ -81,27 +81,29 @@ R_WIDTH = 8
 (ACTIVE_N, ACTIVE_AT, INJECTING_N, IN_FLIGHT) = range(4)
 NETWORK_COUNTS = 8
 
-# buffer: an input VC. Slots from LOW to below HIGH: COUNT flits from HEAD on, the next goes to TAIL.
-# HELD is the output VC (a bit) that the packet at its head holds, or 0
+# buffer: an input VC, named by the place of its row. Its ring of MASK + 1 slots lies behind the
+# row; HEAD and TAIL count flits out and in. HELD is the output VC (a bit) of the packet at its
+# head, or 0; UP the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1;
+# NUMBER is port << VC_BITS | VC at its node
 B_WIDTH = 8
-(B_HEAD, B_TAIL, B_LOW, B_HIGH, B_COUNT, B_HELD, B_PORT, B_NUMBER) = range(8)
+(B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
 
-# slot: FLIT = packet << 2 | tail << 1 | head; ROUTE = output port << 8 | VCs that it may take
-S_FLIT, S_ROUTE, SLOT_WIDTH = 0, 1, 2
+# slot: FLIT = packet << 2 | tail << 1 | head; ROUTE = output port << VC_BITS | VCs it may take
+SLOT_WIDTH = 2
 VC_BITS = 8
 VC_MASK = (1 << VC_BITS) - 1
 
-# output port. DOWN: the first buffer behind it, or -1; FREE_VCS: those that no packet holds;
-# CREDIT_VCS: those with a credit; QUEUE: of its link, or -1 for a latency of 1. BEST, KEY and PICK
-# are the input VC that wins in this cycle, how far behind the pointer NEXT, and the output VC
+# output port. DOWN: the first buffer behind it, or -1, the next VC's is STRIDE behind that;
+# FREE_VCS: those that no packet holds; CREDIT_VCS: those with a credit; QUEUE: of its link, or -1
+# for a latency of 1. BEST, KEY and PICK: the input VC that wins in this cycle, how far behind the
+# pointer NEXT, and its output VC
 O_WIDTH = 16
 (O_FREE, O_NEXT, O_PORTS, O_BEST, O_KEY, O_PICK, O_CYCLES, O_QUEUE) = range(8)
-(O_COUNT, O_DOWN, O_DOWN_NODE, O_FREE_VCS, O_CREDIT_VCS, O_LATENCY) = range(8, 14)
+(O_COUNT, O_DOWN, O_STRIDE, O_DOWN_NODE, O_FREE_VCS, O_CREDIT_VCS, O_LATENCY) = range(8, 15)
 
-# input port. BEST and PICK: its VC with a valid request and the output VC. UP: the first output
-# channel that gets its credits, QUEUE of those, or -1
-I_WIDTH = 8
-(I_NODE, I_NEXT, I_BEST, I_PICK, I_UP, I_QUEUE) = range(6)
+# input port. BEST and PICK: its VC with a valid request and the output VC, NEXT the pointer
+I_WIDTH = 4
+(I_NODE, I_NEXT, I_BEST, I_PICK) = range(4)
 
 # queue: flits under way on links of one latency, or credits, in order; FIRST and LAST count
 U_WIDTH = 8

@@ -134,7 +134,9 @@ class FastMachine:
         free[1 : 1 + count] = self.engines.free_packets[1 : 1 + count]
         free[1 + count : 1 + count + old] = np.arange(old, 2 * old)
         free[0] = count + old
-        self.engines = self.engines._replace(packets=packets, free_packets=free)
+        self.engines = self.engines._replace(
+            packets=packets, free_packets=free, destinations=np.resize(self.engines.destinations, 2 * old)
+        )
         if self.has_values:
             self.replayer.finish(self.engines)
             self.replayer.make_room(self.engines, self.program.arch.max_packet_words)

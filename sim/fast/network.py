@@ -50,8 +50,7 @@ def route(s: Engines, n: Network, node: int, to: int) -> int:
     found = wide(1)
     for k in range(dims):
         i = dims - 1 - k
-        x, d = n.coordinates[node * dims + i], n.coordinates[to * dims + i]
-        turn = wide(n.routes[n.dim_at[i] + x * n.dim_size[i] + d])
+        turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
         found = turn if turn else found
     return wide((base << VC_BITS) + found)
 
@@ -82,6 +81,7 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
         note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], words)
     p = packet * K_WIDTH
     packets[p + K_TO] = ni[i + N_TO]
+    s.destinations[packet] = ni[i + N_TO]
     packets[p + K_DST] = ni[i + N_INTO]
     packets[p + K_WORDS] = words
     packets[p + K_OP] = ni[i + N_OP]
@@ -99,14 +99,14 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
 @hot
 def enter(n: Network, buffer: int, flit: int, turn: int) -> None:
     """A flit with its route is in a buffer from the next cycle on."""
-    b, buffers = buffer * B_WIDTH, n.buffers
-    slot = wide(buffers[b + B_TAIL])
-    n.slots[SLOT_WIDTH * slot + S_FLIT] = flit
-    n.slots[SLOT_WIDTH * slot + S_ROUTE] = turn
-    buffers[b + B_TAIL] = buffers[b + B_LOW] if slot + 1 == buffers[b + B_HIGH] else slot + 1
+    buffers = n.buffers
+    tail = wide(buffers[buffer + B_TAIL])
+    slot = buffer + B_WIDTH + SLOT_WIDTH * (tail & buffers[buffer + B_MASK])
+    buffers[slot] = flit
+    buffers[slot + 1] = turn
+    buffers[buffer + B_TAIL] = tail + 1
     n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-    n.counts[ACTIVE_N] += 1 if buffers[b + B_COUNT] == 0 else 0
-    buffers[b + B_COUNT] += 1
+    n.counts[ACTIVE_N] += 1 if buffers[buffer + B_HEAD] == tail else 0
 
 
 @hot
@@ -164,10 +164,8 @@ def arrive(s: Engines, n: Network, t: int) -> int:
 @hot
 def land(s: Engines, n: Network, buffer: int, flit: int) -> None:
     """A flit enters a buffer: find its route from there."""
-    v = s.constants[VCS]
-    port = buffer if v == 1 else buffer // v
-    node = wide(n.inputs[port * I_WIDTH + I_NODE])
-    enter(n, buffer, flit, route(s, n, node, s.packets[(flit >> 2) * K_WIDTH + K_TO]))
+    node = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
+    enter(n, buffer, flit, route(s, n, node, wide(s.destinations[flit >> 2])))
 
 
 @hot
@@ -208,24 +206,29 @@ def inject(s: Engines, n: Network, t: int) -> int:
 
 
 @hot
+def stay(n: Network, buffer: int) -> None:
+    """A buffer that keeps its flits is looked at again."""
+    n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
+    n.counts[ACTIVE_N] += 1
+
+
+@hot
 def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
     """Input VC ``buffer`` is its port's pick for the output port of row ``o``; returns the number
     of outputs with a pick.
     """
     outputs = n.outputs
-    key = n.buffers[buffer * B_WIDTH + B_NUMBER] - outputs[o + O_NEXT]
+    key = (n.buffers[buffer + B_NUMBER] >> VC_BITS) - outputs[o + O_NEXT]
     key += outputs[o + O_PORTS] if key < 0 else 0
-    best = outputs[o + O_BEST]
+    best = wide(outputs[o + O_BEST])
     if best < 0:
         n.winners[wins] = o
         wins += 1
+    elif key >= outputs[o + O_KEY]:
+        stay(n, buffer)
+        return wins
     else:
-        if key >= outputs[o + O_KEY]:
-            best = buffer
-        n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = best
-        n.counts[ACTIVE_N] += 1
-        if key >= outputs[o + O_KEY]:
-            return wins
+        stay(n, best)
     outputs[o + O_BEST] = buffer
     outputs[o + O_KEY] = key
     outputs[o + O_PICK] = pick
@@ -247,42 +250,40 @@ def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
     n.counts[ACTIVE_N] = 0
     for index in range(first, first + count):
         buffer = wide(n.active[index])
-        b = buffer * B_WIDTH
-        turn = wide(n.slots[SLOT_WIDTH * buffers[b + B_HEAD] + S_ROUTE])
+        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+        turn = wide(buffers[buffer + B_WIDTH + slot + 1])
         o = (turn >> VC_BITS) * O_WIDTH
-        held = wide(buffers[b + B_HELD])
-        can = (held if held else turn & VC_MASK & outputs[o + O_FREE_VCS]) & outputs[
-            o + O_CREDIT_VCS
-        ]
+        held = wide(buffers[buffer + B_HELD])
+        may = turn & VC_MASK & outputs[o + O_FREE_VCS]
+        can = (held if held else may) & outputs[o + O_CREDIT_VCS]
         if can == 0 or outputs[o + O_FREE] > t:
-            n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-            n.counts[ACTIVE_N] += 1
+            stay(n, buffer)
             soon = min(soon, outputs[o + O_FREE]) if can else soon
             continue
         pick = wide(can & -can)
         if v == 1:
             wins = nominate(n, buffer, o, pick, wins)
             continue
-        i = buffers[b + B_PORT] * I_WIDTH
+        i, vc = buffers[buffer + B_PORT] * I_WIDTH, buffers[buffer + B_NUMBER] & VC_MASK
         best = wide(inputs[i + I_BEST])
         if best < 0:
             n.picked[ports] = i
             ports += 1
-        elif (buffer - inputs[i + I_NEXT]) % v > (best - inputs[i + I_NEXT]) % v:
-            n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-            n.counts[ACTIVE_N] += 1
+        elif (vc - inputs[i + I_NEXT]) % v > (
+            (buffers[best + B_NUMBER] & VC_MASK) - inputs[i + I_NEXT]
+        ) % v:
+            stay(n, buffer)
             continue
         else:
-            n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = best
-            n.counts[ACTIVE_N] += 1
+            stay(n, best)
         inputs[i + I_BEST] = buffer
         inputs[i + I_PICK] = pick
     for index in range(ports):
         i = wide(n.picked[index])
         buffer = wide(inputs[i + I_BEST])
         inputs[i + I_BEST] = -1
-        slot = SLOT_WIDTH * buffers[buffer * B_WIDTH + B_HEAD]
-        o = (n.slots[slot + S_ROUTE] >> VC_BITS) * O_WIDTH
+        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+        o = (buffers[buffer + B_WIDTH + slot + 1] >> VC_BITS) * O_WIDTH
         wins = nominate(n, buffer, wide(o), wide(inputs[i + I_PICK]), wins)
     return wins, wide(soon)
 
@@ -290,48 +291,45 @@ def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
 @hot
 def grant(s: Engines, n: Network, wins: int, t: int) -> None:
     """Stage 4: the flits that won leave their buffers."""
-    buffers, outputs, inputs, v = n.buffers, n.outputs, n.inputs, s.constants[VCS]
+    buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
     for index in range(wins):
         o = wide(n.winners[index])
         buffer, bit = wide(outputs[o + O_BEST]), wide(outputs[o + O_PICK])
         outputs[o + O_BEST] = -1
-        b = buffer * B_WIDTH
-        slot = wide(buffers[b + B_HEAD])
-        flit = wide(n.slots[SLOT_WIDTH * slot + S_FLIT])
-        buffers[b + B_HEAD] = buffers[b + B_LOW] if slot + 1 == buffers[b + B_HIGH] else slot + 1
-        left = buffers[b + B_COUNT] - 1
-        buffers[b + B_COUNT] = left
+        head = wide(buffers[buffer + B_HEAD])
+        slot = buffer + B_WIDTH + SLOT_WIDTH * (head & buffers[buffer + B_MASK])
+        flit = wide(buffers[slot])
+        buffers[buffer + B_HEAD] = head + 1
         n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-        n.counts[ACTIVE_N] += 1 if left > 0 else 0
-        buffers[b + B_HELD] = 0 if flit & 2 else bit
-        free = outputs[o + O_FREE_VCS] & ~bit
-        outputs[o + O_FREE_VCS] = free | bit if flit & 2 else free
-        number = buffers[b + B_NUMBER] + 1
+        n.counts[ACTIVE_N] += 1 if head + 1 != buffers[buffer + B_TAIL] else 0
+        tail = -(flit >> 1 & 1)
+        buffers[buffer + B_HELD] = bit & ~tail
+        outputs[o + O_FREE_VCS] = outputs[o + O_FREE_VCS] & ~bit | bit & tail
+        number = (buffers[buffer + B_NUMBER] >> VC_BITS) + 1
         outputs[o + O_NEXT] = 0 if number == outputs[o + O_PORTS] else number
         outputs[o + O_FREE] = t + outputs[o + O_CYCLES]
         outputs[o + O_COUNT] += 1
-        i = buffers[b + B_PORT] * I_WIDTH
-        up, vc = wide(inputs[i + I_UP]), 0
+        vc = 0
         if v > 1:
-            number = buffer % v
-            inputs[i + I_NEXT] = number + 1
-            up += number
-            vc = n.bits[bit]
-        if inputs[i + I_QUEUE] < 0:
-            credit(s, n, up)
+            n.inputs[buffers[buffer + B_PORT] * I_WIDTH + I_NEXT] = (
+                buffers[buffer + B_NUMBER] & VC_MASK
+            ) + 1
+            vc = wide(n.bits[bit])
+        if buffers[buffer + B_QUEUE] < 0:
+            credit(s, n, wide(buffers[buffer + B_UP]))
         else:
-            under_way(n, wide(inputs[i + I_QUEUE]), t, up, 0)
+            under_way(n, wide(buffers[buffer + B_QUEUE]), t, wide(buffers[buffer + B_UP]), 0)
         down = wide(outputs[o + O_DOWN])
         if down >= 0:
             debit(n, o, wide(o // O_WIDTH * v + vc), bit)
-            down += vc
+            down += vc * outputs[o + O_STRIDE]
             if outputs[o + O_QUEUE] < 0:
-                to = s.packets[(flit >> 2) * K_WIDTH + K_TO]
+                to = wide(s.destinations[flit >> 2])
                 enter(n, down, flit, route(s, n, wide(outputs[o + O_DOWN_NODE]), to))
             else:
                 n.counts[IN_FLIGHT] += 1
                 under_way(n, wide(outputs[o + O_QUEUE]), t, down, flit)
-        elif flit & 2:
+        elif tail:
             at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
             s.deliveries[at] = t + SINK_CYCLES
             s.deliveries[at + 1] = flit >> 2

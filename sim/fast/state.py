@@ -16,7 +16,8 @@ class Engines(NamedTuple):
     """Everything but the network, by rows of columns.py.
 
     ``heap`` holds coming events, ``ready`` engines to look at in this cycle, ``deliveries`` pairs
-    of (cycle, packet). ``free_packets`` begins with its length. ``semaphores`` and ``registers``
+    of (cycle, packet). ``free_packets`` begins with its length,
+    ``destinations`` holds the tile that each packet goes to. ``semaphores`` and ``registers``
     have a row a tile, as long as the program needs; ``descriptors`` is the program's image.
     """
 
@@ -35,6 +36,7 @@ class Engines(NamedTuple):
     deliveries: I64
     packets: I64
     free_packets: I64
+    destinations: I32
     log: I64
     records: I32
     record0: I64
@@ -45,14 +47,13 @@ class Network(NamedTuple):
 
     ``active`` holds two lists of buffers with flits: this cycle's and the next one's; ``injecting``
     tiles with something to send, ``picked`` and ``winners`` the rows of ports with a pick in this
-    cycle. ``credits`` of each channel; ``bits`` the number of a VC from its bit. ``coordinates``
-    (tiles, dims); ``hub_dim`` of each switch node; ``routes`` a table for each dimension, from
-    ``dim_at`` on, ``dim_size`` square.
+    cycle. ``credits`` of each channel, ``room`` those of an idle one; ``bits`` the number of a VC from its bit. ``coordinates``
+    (tiles, dims); ``hub_dim`` of each switch node; ``routes`` a square table for each dimension, in
+    which ``rows`` (tiles, dims) says where a tile's row begins.
     """
 
     counts: I64
     buffers: I32
-    slots: I32
     outputs: I32
     inputs: I32
     credits: I32
@@ -66,9 +67,9 @@ class Network(NamedTuple):
     node_port0: I32
     coordinates: I32
     hub_dim: I32
-    dim_at: I64
-    dim_size: I64
+    rows: I32
     routes: I32
+    room: I32
 
 
 @cache
@@ -96,7 +97,7 @@ def engines_at(a: I64) -> Engines:
         pointer64(a[0]), pointer64(a[1]), pointer64(a[2]), pointer64(a[3]), pointer64(a[4]),
         pointer64(a[5]), pointer64(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
         pointer64(a[10]), pointer64(a[11]), pointer64(a[12]), pointer64(a[13]), pointer64(a[14]),
-        pointer64(a[15]), pointer32(a[16]), pointer64(a[17]),
+        pointer32(a[15]), pointer64(a[16]), pointer32(a[17]), pointer64(a[18]),
     )  # fmt: skip
 
 
@@ -105,7 +106,7 @@ def network_at(a: I64) -> Network:
     """The fields of Network as pointers, from their addresses."""
     return Network(
         pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer32(a[4]),
-        pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
-        pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
-        pointer32(a[15]), pointer64(a[16]), pointer64(a[17]), pointer32(a[18]),
+        pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer64(a[9]),
+        pointer32(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
+        pointer32(a[15]), pointer32(a[16]), pointer32(a[17]),
     )  # fmt: skip

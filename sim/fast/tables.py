@@ -140,42 +140,48 @@ def _routes(topology: Topology) -> tuple[I64, I64]:
     return np.concatenate(parts), np.array(at, np.int64)
 
 
-def _buffers(arch: Arch, ports: _Ports) -> I64:
-    """Rows of the empty input buffers."""
-    v = arch.topology.vcs
-    depth = np.repeat(np.array(buffer_depths(arch))[ports.dims + 1], v)
-    depth.reshape(-1, v)[ports.dims < 0, 1:] = 0
-    high, port = np.cumsum(depth), np.arange(len(depth)) // v
-    buffers = np.zeros((len(depth), c.B_WIDTH), np.int64)
-    buffers[:, c.B_LOW] = buffers[:, c.B_HEAD] = buffers[:, c.B_TAIL] = high - depth
-    buffers[:, c.B_HIGH], buffers[:, c.B_PORT] = high, port
-    buffers[:, c.B_NUMBER] = ports.number[port]
-    return buffers
+def _aligned(words: int) -> I32:
+    """Zeros that begin with a cache line."""
+    store = np.zeros(words + 16, np.int32)
+    skip = -store.ctypes.data % 64 // 4
+    return store[skip : skip + words]
 
 
-def _queues(latencies: set[int], slots: int, credits: bool) -> dict[int, I64]:
-    """Rows by latency; each has room for all flits that there are slots for."""
-    return {
-        latency: np.array([latency, 0, (1 << (slots - 1).bit_length()) - 1, 0, 0, credits, 0, 0])
-        for latency in sorted(latencies)
-        if latency > 1
-    }
+def _strides(arch: Arch) -> I64:
+    """Words of an input buffer with its slots, of the local port, then of each dimension."""
+    slots = [1 << (depth - 1).bit_length() for depth in buffer_depths(arch)]
+    return c.B_WIDTH + c.SLOT_WIDTH * np.array(slots, np.int64)
 
 
-def full_credits(network: Network, vcs: int) -> I32:
-    """Credits of each channel while all buffers are empty."""
-    outputs = network.outputs.reshape(-1, c.O_WIDTH)
-    buffers = network.buffers.reshape(-1, c.B_WIDTH)
-    first = np.repeat(outputs[:, c.O_DOWN], vcs)
-    behind = first + np.arange(len(first)) % vcs
-    depth = buffers[behind, c.B_HIGH] - buffers[behind, c.B_LOW]
-    return np.where(first < 0, 0, depth).astype(np.int32)
+def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64]:
+    """Rows of the empty input buffers, and where each begins."""
+    v, stride = arch.topology.vcs, _strides(arch)
+    words = np.repeat(stride[ports.dims + 1], v)
+    at = np.cumsum(words) - words
+    port, vc = np.divmod(np.arange(len(at)), v)
+    buffers = _aligned(int(words.sum()))
+    buffers[at + c.B_MASK] = (words - c.B_WIDTH) // c.SLOT_WIDTH - 1
+    buffers[at + c.B_PORT] = port
+    buffers[at + c.B_NUMBER] = ports.number[port] << c.VC_BITS | vc
+    return buffers, at
+
+
+def _queues(latencies: list[int], flits: int) -> tuple[I64, int]:
+    """Rows of the queues of flits, then of those of credits, each with room for all flits that
+    there are slots for; words of them all.
+    """
+    size = 1 << (flits - 1).bit_length()
+    rows = np.zeros((2 * len(latencies), c.U_WIDTH), np.int64)
+    rows[:, c.U_LATENCY], rows[:, c.U_MASK] = 2 * latencies, size - 1
+    rows[:, c.U_AT] = size * np.arange(len(rows))
+    rows[len(latencies) :, c.U_CREDITS] = 1
+    return rows, size * len(rows) * c.W_WIDTH
 
 
 def reset(network: Network, vcs: int) -> None:
     """Between steps: all credits and links have come home; pointers stay where they are."""
     outputs = network.outputs.reshape(-1, c.O_WIDTH)
-    network.credits[:] = full_credits(network, vcs)
+    network.credits[:] = network.room
     has = (network.credits.reshape(-1, vcs) > 0) << np.arange(vcs)
     outputs[:, c.O_CREDIT_VCS] = np.where(outputs[:, c.O_DOWN] < 0, c.VC_MASK, has.sum(axis=1))
     outputs[:, c.O_FREE] = outputs[:, c.O_COUNT] = 0
@@ -188,61 +194,68 @@ def network(arch: Arch) -> Network:
     topology = arch.topology
     v, tiles = topology.vcs, topology.tiles
     ports = _Ports.of(topology)
-    buffers = _buffers(arch, ports)
-    slots, total = int(buffers[-1, c.B_HIGH]), len(ports.node)
+    buffers, at = _buffers(arch, ports)
+    total, depths = len(ports.node), np.array(buffer_depths(arch))
     latency = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[ports.dims + 1]
     cycles = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[ports.dims + 1]
-    used = {dim.tier.latency_cycles for dim in topology.dims}
-    rows = [*_queues(used, slots, False).values(), *_queues(used, slots, True).values()]
-    queue_of = {1: -1} | {int(row[c.U_LATENCY]): i for i, row in enumerate(rows[: len(rows) // 2])}
-    queue = np.array([queue_of[int(x)] for x in latency])
-    for i, row in enumerate(rows):
-        row[c.U_AT] = i * (row[c.U_MASK] + 1)
-    length = sum(int(row[c.U_MASK]) + 1 for row in rows)
+    local, has = ports.node_port0[:tiles], np.flatnonzero(ports.down >= 0)
+    behind = np.concatenate([ports.down, local])
     outputs = np.zeros((total + tiles, c.O_WIDTH), np.int64)
-    local = ports.node_port0[:tiles]
-    outputs[:, c.O_DOWN] = np.concatenate([np.where(ports.down < 0, -1, ports.down * v), local * v])
-    outputs[:, c.O_DOWN_NODE] = np.concatenate([ports.node[ports.down], np.arange(tiles)])
+    outputs[:, c.O_DOWN] = np.where(behind < 0, -1, at[behind * v])
+    outputs[:, c.O_STRIDE] = _strides(arch)[ports.dims[behind] + 1]
+    outputs[:, c.O_DOWN_NODE] = ports.node[behind]
     outputs[:total, c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
     outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
     outputs[:, c.O_LATENCY] = np.concatenate([latency, np.ones(tiles)])
-    outputs[:, c.O_QUEUE] = np.concatenate([queue, np.full(tiles, -1)])
     outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
+    room = np.zeros((total + tiles, v), np.int64)
+    room[has] = depths[ports.dims[has] + 1][:, None]
+    room[total:, 0] = arch.router.depth
+    queues, length = _queues(sorted(set(latency[has].tolist()) - {1}), int(room.sum()))
+    queue = np.full(total, -1)
+    for i in range(len(queues) // 2):
+        queue[has[latency[has] == queues[i, c.U_LATENCY]]] = i
+    outputs[:total, c.O_QUEUE], outputs[total:, c.O_QUEUE] = queue, -1
     inputs = np.zeros((total, c.I_WIDTH), np.int64)
-    inputs[:, c.I_NODE], inputs[:, c.I_BEST], inputs[:, c.I_QUEUE] = ports.node, -1, -1
-    inputs[local, c.I_UP] = (total + np.arange(tiles)) * v
-    has = np.flatnonzero(ports.down >= 0)
-    inputs[ports.down[has], c.I_UP] = has * v
-    inputs[ports.down[has], c.I_QUEUE] = np.where(
-        queue[has] < 0, -1, queue[has] + len(rows) // 2
-    )
-    routes, at = _routes(topology)
+    inputs[:, c.I_NODE], inputs[:, c.I_BEST] = ports.node, -1
+    buffers[at + c.B_QUEUE] = -1
+    for vc in range(v):
+        buffers[at[local * v + vc] + c.B_UP] = (total + np.arange(tiles)) * v + vc
+        back = at[ports.down[has] * v + vc]
+        buffers[back + c.B_UP] = has * v + vc
+        buffers[back + c.B_QUEUE] = np.where(queue[has] < 0, -1, queue[has] + len(queues) // 2)
+    routes, table_at = _routes(topology)
     tile = np.arange(tiles)
-    coordinates = [
-        tile // stride % dim.size
-        for dim, stride in zip(topology.dims, topology.strides, strict=True)
-    ]
+    coordinates = np.stack(
+        [
+            tile // stride % dim.size
+            for dim, stride in zip(topology.dims, topology.strides, strict=True)
+        ],
+        axis=1,
+    )
+    sizes = np.array([dim.size for dim in topology.dims])
     hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
+    aligned = _aligned(outputs.size)
+    aligned[:] = outputs.reshape(-1)
     state = Network(
         counts=np.zeros(c.NETWORK_COUNTS, np.int64),
-        buffers=buffers.astype(np.int32).reshape(-1),
-        slots=np.zeros(slots * c.SLOT_WIDTH, np.int32),
-        outputs=outputs.astype(np.int32).reshape(-1),
+        buffers=buffers,
+        outputs=aligned,
         inputs=inputs.astype(np.int32).reshape(-1),
-        credits=np.zeros(len(outputs) * v, np.int32),
-        active=np.zeros(2 * len(buffers), np.int32),
+        credits=np.zeros(room.size, np.int32),
+        active=np.zeros(2 * len(at), np.int32),
         injecting=np.zeros(tiles + 1, np.int32),
         picked=np.zeros(total, np.int32),
         winners=np.zeros(total, np.int32),
-        queues=np.array(rows, np.int64).reshape(-1),
-        links=np.zeros(length * c.W_WIDTH, np.int32),
+        queues=queues.reshape(-1),
+        links=np.zeros(length, np.int32),
         bits=np.array([max(0, bit.bit_length() - 1) for bit in range(c.VC_MASK + 1)], np.int32),
         node_port0=ports.node_port0.astype(np.int32),
-        coordinates=np.stack(coordinates, axis=1).astype(np.int32).reshape(-1),
+        coordinates=coordinates.astype(np.int32).reshape(-1),
         hub_dim=np.array(hub_dim or [0], np.int32),
-        dim_at=at,
-        dim_size=np.array([dim.size for dim in topology.dims], np.int64),
+        rows=(table_at[:-1] + coordinates * sizes).astype(np.int32).reshape(-1),
         routes=routes.astype(np.int32),
+        room=room.astype(np.int32).reshape(-1),
     )
     reset(state, v)
     return state
@@ -318,6 +331,7 @@ def engines(
         deliveries=np.zeros(2 * (mask + 1), np.int64),
         packets=np.zeros(PACKETS * c.K_WIDTH, np.int64),
         free_packets=np.concatenate([[PACKETS], np.arange(PACKETS)]),
+        destinations=np.zeros(PACKETS, np.int32),
         log=np.zeros(log_size * c.L_WIDTH, np.int64),
         records=np.zeros((int(record0[-1]) + 1) * c.R_WIDTH if trace else 1, np.int32),
         record0=record0,
