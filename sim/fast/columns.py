@@ -15,11 +15,12 @@ from tokenpath.hw.arch.isa import COLUMN as _COLUMN
 from tokenpath.hw.arch.isa import Op as _Op
 
 NEVER = 1 << 62
+CALENDAR = 64  # cycles ahead that have a list of events of their own; a power of two
 LAST_CYCLE = (1 << 31) - (1 << 24)  # of a step; behind it 32 bits may not hold a time
 
 # globals of a step
 (NOW, STATUS, RUNNING, HEAP_N, READY_N, DELIVER_HEAD, DELIVER_N, LOG_N) = range(8)
-(END_TIME, END_RECORD, END_INJECT, END_FLITS, END_TO, ERROR_ENGINE) = range(8, 14)
+(END_TIME, END_RECORD, END_INJECT, END_FLITS, END_TO, ERROR_ENGINE, CALENDAR_N) = range(8, 15)
 GLOBALS = 32
 
 # why the kernel returns: GROW_PACKETS and FLUSH_LOG ask for help and to be called again

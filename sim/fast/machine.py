@@ -100,6 +100,7 @@ class FastMachine:
     def _reset(self, token: int, position: int) -> None:
         e, n, tiles = self.engines, self.network, self.program.tiles
         e.g[:] = 0
+        e.calendar[:] = -1
         e.g[c.END_RECORD] = -1
         rows = e.engines.reshape(tiles, 4, c.E_WIDTH)
         rows[:, :, c.BUSY] = 0
@@ -135,7 +136,9 @@ class FastMachine:
         free[1 + count : 1 + count + old] = np.arange(old, 2 * old)
         free[0] = count + old
         self.engines = self.engines._replace(
-            packets=packets, free_packets=free, destinations=np.resize(self.engines.destinations, 2 * old)
+            packets=packets,
+            free_packets=free,
+            destinations=np.resize(self.engines.destinations, 2 * old),
         )
         if self.has_values:
             self.replayer.finish(self.engines)

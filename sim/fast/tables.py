@@ -327,6 +327,8 @@ def engines(
         registers=np.ascontiguousarray(image).reshape(-1),
         descriptors=_flat(program.descriptors),
         heap=np.zeros(4 * tiles + 1, np.int64),
+        calendar=np.full(c.CALENDAR, -1, np.int32),
+        following=np.zeros(4 * tiles, np.int32),
         ready=np.zeros(3 * tiles + 1, np.int64),
         deliveries=np.zeros(2 * (mask + 1), np.int64),
         packets=np.zeros(PACKETS * c.K_WIDTH, np.int64),
