@@ -50,7 +50,9 @@ def _frozen(function: FunctionType) -> Iterator[Any]:
         found = [scope[name] for name in code.co_names if name in scope]
         for module in [value for value in found if isinstance(value, ModuleType)]:
             found += [getattr(module, name) for name in code.co_names if hasattr(module, name)]
-        yield from map(_plain, found)
+        for value in found:
+            yield getattr(value, "targetoptions", None)
+            yield _plain(value)
 
 
 def stamp(function: Callable[..., Any]) -> str:

@@ -4,7 +4,8 @@ A row is a power of two long, so ``array[row * WIDTH + COLUMN]`` is a shift, and
 or two. Identifiers in use:
 
 * engine ``4 * tile + Engine``; ``4 * tile + 3`` stands for the tile's network interface (NI)
-* port: a number over all ports of all nodes, ``node_port0[node] + port``
+* port: a number over all ports of all nodes, ``node_port0[node] + port``; behind them, a port for
+  each NI, the output that feeds its router
 * channel ``port * VCS + vc`` of an output; the same number names the input buffer at that port
 * slot: the place of one flit in a buffer
 * record: an executed instruction, ``record0[tile] + row - first row of the tile's class``
@@ -14,11 +15,12 @@ from tokenpath.hw.arch.isa import COLUMN as _COLUMN
 from tokenpath.hw.arch.isa import Op as _Op
 
 NEVER = 1 << 62
+CALENDAR = 64  # cycles ahead that have a list of events of their own; a power of two
 LAST_CYCLE = (1 << 31) - (1 << 24)  # of a step; behind it 32 bits may not hold a time
 
 # globals of a step
 (NOW, STATUS, RUNNING, HEAP_N, READY_N, DELIVER_HEAD, DELIVER_N, LOG_N) = range(8)
-(END_TIME, END_RECORD, END_INJECT, END_FLITS, END_TO, ERROR_ENGINE) = range(8, 14)
+(END_TIME, END_RECORD, END_INJECT, END_FLITS, END_TO, ERROR_ENGINE, CALENDAR_N) = range(8, 15)
 GLOBALS = 32
 
 # why the kernel returns: GROW_PACKETS and FLUSH_LOG ask for help and to be called again
@@ -27,7 +29,7 @@ GLOBALS = 32
 # constants of the machine
 (TILES, REGISTERS, SEMAPHORES, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH) = range(8)
 (PAIRS, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING, LOG_SIZE, VCS, DIMS) = range(8, 16)
-(DELIVER_MASK, DESCRIPTORS) = range(16, 18)
+(DELIVER_MASK, DESCRIPTORS, BUFFERS, NI_PORT0, QUEUES) = range(16, 21)
 CONSTANTS = 32
 
 # code: isa.LAYOUT; the register of an operand is in the column behind its immediate
@@ -56,10 +58,10 @@ P_WIDTH = 8
 (P_BEAT, P_BEATS, P_SRC, P_READ, P_TAKEN, P_EVERY, P_STREAM, P_OPERATION) = range(8)
 UNKNOWN = -2
 
-# interface: the PUT and the descriptor that an NI sends; TAIL is the local buffer's next free slot
+# interface: the PUT and the descriptor that an NI sends
 N_WIDTH = 16
 (DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_OP, N_SEMAPHORE) = range(8)
-(N_TO, N_FROM, N_INTO, N_PACKET, N_RECORD, INJECTED, N_TAIL) = range(8, 15)
+(N_TO, N_FROM, N_INTO, N_PACKET, N_RECORD, INJECTED) = range(8, 14)
 
 # packet
 K_WIDTH = 8
@@ -77,25 +79,35 @@ R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
 
 # counts of the network
-(ACTIVE_N, INJECTING_N) = range(2)
+(ACTIVE_N, ACTIVE_AT, INJECTING_N, IN_FLIGHT) = range(4)
+NETWORK_COUNTS = 8
 
-# buffer: an input VC. HEAD is a slot from LOW to below HIGH; LATENCY that of its link's credits
+# buffer: an input VC, named by the place of its row. Its ring of MASK + 1 slots lies behind the
+# row; HEAD and TAIL count flits out and in. HELD is the output VC (a bit) of the packet at its
+# head, or 0; UP the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1;
+# NUMBER is port << VC_BITS | VC at its node
 B_WIDTH = 8
-(B_HEAD, B_LOW, B_HIGH, B_FILL, B_REQUEST, B_PORT, B_NUMBER, B_LATENCY) = range(8)
-LISTED, ONE_FLIT = (
-    1,
-    2,
-)  # FILL: twice the number of flits, and whether the buffer is listed as active
+(B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
 
-# channel: an output VC and the buffer behind it; TAIL is that buffer's next free slot
-H_WIDTH = 8
-(H_LOCK, H_TAIL, H_LOW, H_HIGH, H_BUFFER, H_PORT) = range(6)
+# slot: FLIT = packet << 2 | tail << 1 | head; ROUTE = output port << VC_BITS | VCs it may take
+SLOT_WIDTH = 2
+VC_BITS = 8
+VC_MASK = (1 << VC_BITS) - 1
 
-# slot: FLIT = packet << 2 | tail << 1 | head, or -1; WHEN it arrives, or an empty slot's credit
-# does
-(FLIT, WHEN) = range(2)
+# output port. DOWN: the first buffer behind it, or -1, the next VC's is STRIDE behind that;
+# FREE_VCS: those that no packet holds; CREDIT_VCS: those with a credit; QUEUE: of its link, or -1
+# for a latency of 1. BEST, KEY and PICK: the input VC that wins in this cycle, how far behind the
+# pointer NEXT, and its output VC
+O_WIDTH = 16
+(O_FREE, O_NEXT, O_PORTS, O_BEST, O_KEY, O_PICK, O_CYCLES, O_QUEUE) = range(8)
+(O_COUNT, O_DOWN, O_STRIDE, O_DOWN_NODE, O_FREE_VCS, O_CREDIT_VCS, O_LATENCY) = range(8, 15)
 
-# port: as an output, then as an input
-Q_WIDTH = 16
-(Q_FREE, Q_NEXT, Q_PORTS, Q_BEST, Q_KEY, Q_CYCLES, Q_LATENCY, Q_COUNT) = range(8)
-(Q_DOWN, Q_NODE, Q_IN_NEXT, Q_IN_BEST) = range(8, 12)
+# input port. BEST and PICK: its VC with a valid request and the output VC, NEXT the pointer
+I_WIDTH = 4
+(I_NODE, I_NEXT, I_BEST, I_PICK) = range(4)
+
+# queue: flits under way on links of one latency, or credits, in order; FIRST and LAST count
+U_WIDTH = 8
+(U_LATENCY, U_AT, U_MASK, U_FIRST, U_LAST, U_CREDITS) = range(6)
+W_WIDTH = 4
+(W_DUE, W_WHERE, W_FLIT) = range(3)

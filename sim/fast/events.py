@@ -2,7 +2,7 @@
 
 # ruff: noqa: F403, F405
 from .columns import *
-from .jit import inner
+from .jit import inner, wide
 from .state import I64, Engines
 
 ID_BITS = 26  # 2**24 tiles with 4 engines each
@@ -45,8 +45,28 @@ def pop(heap: I64, count: int) -> int:
 
 @inner
 def end_at(s: Engines, e: int, t: int) -> None:
-    """Engine e is ready, and its post visible, at the start of cycle t; an NI's fetch is done."""
-    s.g[HEAP_N] = push(s.heap, s.g[HEAP_N], (t << ID_BITS) | e)
+    """Engine e is ready, and its post visible, at the start of cycle t; an NI's fetch is done.
+
+    Near events wait in a list for each cycle, each engine in one at most; far ones in a heap.
+    """
+    if t - s.g[NOW] >= CALENDAR:
+        s.g[HEAP_N] = push(s.heap, s.g[HEAP_N], (t << ID_BITS) | e)
+        return
+    s.following[e] = s.calendar[t & CALENDAR - 1]
+    s.calendar[t & CALENDAR - 1] = e
+    s.g[CALENDAR_N] += 1
+
+
+@inner
+def next_event(s: Engines, now: int, most: int) -> int:
+    """The next cycle after ``now`` with an event, or ``most`` if that is earlier."""
+    if s.g[HEAP_N] > 0:
+        most = min(most, s.heap[0] >> ID_BITS)
+    if s.g[CALENDAR_N] > 0:
+        for t in range(now + 1, min(most, now + CALENDAR)):
+            if s.calendar[t & CALENDAR - 1] >= 0:
+                return wide(t)
+    return wide(most)
 
 
 @inner

@@ -25,7 +25,17 @@ def inner(function: Function) -> Function:
     It has no wrapper for Python: calling it from there crashes. Integer literals are
     arguments like any other integers, as with ``compiled.kernel``.
     """
+    return _inner(function, False)
+
+
+def hot(function: Function) -> Function:
+    """An ``inner`` function that LLVM always inlines: a call pushes every pointer of the state."""
+    return _inner(function, True)
+
+
+def _inner(function: Function, always: bool) -> Function:
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    options["forceinline"] = always
     compiled: Any = njit(error_model="numpy", **options)(function)
     if compiled is not function:  # NUMBA_DISABLE_JIT
         template = compiled.get_call_template

@@ -28,7 +28,7 @@ from tokenpath.sim.compiled import kernel
 from .columns import *
 from .engine import operand, stream_epilogue, stream_prologue
 from .jit import inner, wide
-from .network import next_channel
+from .network import route
 from .state import I64, Engines, Network, addresses, engines_at, network_at
 
 LAYERS = ("compute", "memory", "interconnect", "wait")
@@ -55,10 +55,10 @@ def flight(
     """Part the cycles between a packet's first flit and its delivery."""
     node, hop, slowest = source, 1 + SINK_CYCLES, 1
     while node != to:
-        q = next_channel(e, n, node, to) // e.constants[VCS] * Q_WIDTH
-        hop += n.ports[q + Q_LATENCY]
-        slowest = max(slowest, n.ports[q + Q_CYCLES])
-        node = wide(n.ports[n.ports[q + Q_DOWN] * Q_WIDTH + Q_NODE])
+        o = (route(e, n, node, to) >> VC_BITS) * O_WIDTH
+        hop += n.outputs[o + O_LATENCY]
+        slowest = max(slowest, n.outputs[o + O_CYCLES])
+        node = wide(n.outputs[o + O_DOWN_NODE])
     parts[HOP] += hop
     parts[SERIALISATION] += (flits - 1) * slowest
     parts[CONTENTION] += cycles - hop - (flits - 1) * slowest

@@ -5,7 +5,7 @@ from tokenpath.sim.compiled import kernel
 
 from .columns import *
 from .engine import finish, issue, post
-from .events import ID_BITS, ID_MASK, note, pop
+from .events import ID_BITS, ID_MASK, next_event, note, pop
 from .jit import inner, wide
 from .network import network_cycle, start_descriptor
 from .state import I64, Engines, Network, engines_at, network_at
@@ -38,10 +38,17 @@ def visible(s: Engines, n: Network, t: int) -> None:
     while g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
         e = s.heap[0] & ID_MASK
         g[HEAP_N] = pop(s.heap, g[HEAP_N])
+        finish(s, e, t)
+    e = wide(s.calendar[t & CALENDAR - 1])
+    s.calendar[t & CALENDAR - 1] = -1
+    while e >= 0:
+        g[CALENDAR_N] -= 1
+        following = wide(s.following[e])
         if e & 3 == 3:
             start_descriptor(s, n, e >> 2)
         else:
             finish(s, e, t)
+        e = following
     while g[DELIVER_N] > 0:
         at = 2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])
         if s.deliveries[at] != t:
@@ -61,8 +68,8 @@ def simulate(engines: I64, network: I64) -> int:
     s, n = engines_at(engines), network_at(network)
     g, t = s.g, s.g[NOW]
     while True:
+        g[NOW] = t
         if s.constants[LOGGING] and g[LOG_N] + 6 * s.constants[TILES] > s.constants[LOG_SIZE]:
-            g[NOW] = t
             return FLUSH_LOG
         visible(s, n, t)
         while g[READY_N] > 0:
@@ -71,23 +78,20 @@ def simulate(engines: I64, network: I64) -> int:
         if g[STATUS] != 0:
             return wide(g[STATUS])
         following = NEVER
-        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
+        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
             if s.free_packets[0] < n.counts[INJECTING_N]:
-                g[NOW] = t
                 return GROW_PACKETS
             following = network_cycle(s, n, t)
-        if g[HEAP_N] > 0:
-            following = min(following, s.heap[0] >> ID_BITS)
         if g[DELIVER_N] > 0:
             following = min(
                 following, s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])]
             )
+        following = next_event(s, t, following)
         if following == NEVER:
             break
         t = following
         if t > LAST_CYCLE:
             return TOO_LONG
-    g[NOW] = t
     if g[RUNNING] > 0 or n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
         return DEADLOCK
     return DONE

@@ -37,8 +37,10 @@ class FastMachine:
         self.has_values = values and program.elements is not None
         self.trace = trace
         self.code = tables.CodeTable.build(program)
-        self.engines = tables.engines(program, self.code, trace=trace, logging=self.has_values)
         self.network = tables.network(program.arch)
+        self.engines = tables.engines(
+            program, self.code, self.network, trace=trace, logging=self.has_values
+        )
         self.class_of = np.array(program.tile_code, np.int64)
         self.tracer = Tracer(self.code.first, self.code.label_of, self.code.labels)
         self.replayer: Any = None
@@ -98,6 +100,7 @@ class FastMachine:
     def _reset(self, token: int, position: int) -> None:
         e, n, tiles = self.engines, self.network, self.program.tiles
         e.g[:] = 0
+        e.calendar[:] = -1
         e.g[c.END_RECORD] = -1
         rows = e.engines.reshape(tiles, 4, c.E_WIDTH)
         rows[:, :, c.BUSY] = 0
@@ -106,10 +109,7 @@ class FastMachine:
         self._start(rows[:, :3])
         e.streams[:] = 0
         e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED] = 0
-        n.slots.reshape(-1, 2)[:, c.WHEN] = 0
-        ports = n.ports.reshape(-1, c.Q_WIDTH)
-        ports[:, c.Q_FREE] = 0
-        ports[:, c.Q_COUNT] = 0
+        tables.reset(n, self.program.arch.topology.vcs)
         registers = e.registers.reshape(tiles, -1)
         for tile, register, value in self.program.step_registers(position, token):
             registers[tile, register] = value
@@ -135,7 +135,11 @@ class FastMachine:
         free[1 : 1 + count] = self.engines.free_packets[1 : 1 + count]
         free[1 + count : 1 + count + old] = np.arange(old, 2 * old)
         free[0] = count + old
-        self.engines = self.engines._replace(packets=packets, free_packets=free)
+        self.engines = self.engines._replace(
+            packets=packets,
+            free_packets=free,
+            destinations=np.resize(self.engines.destinations, 2 * old),
+        )
         if self.has_values:
             self.replayer.finish(self.engines)
             self.replayer.make_room(self.engines, self.program.arch.max_packet_words)
@@ -175,12 +179,12 @@ class FastMachine:
         """
         tiles, e = self.program.tiles, self.engines
         streams = e.streams.reshape(tiles, c.S_WIDTH)
-        ports = self.network.ports.reshape(-1, c.Q_WIDTH)
+        ports = self.network.outputs.reshape(-1, c.O_WIDTH)[: e.constants[c.NI_PORT0]]
         return {
             "beats_read": streams[:, c.BEATS_READ].copy(),
             "starved_cycles": streams[:, c.STARVED].copy(),
             "busy_cycles": e.engines.reshape(tiles, 4, c.E_WIDTH)[:, :3, c.BUSY].copy(),
-            "link_flits": ports[ports[:, c.Q_DOWN] >= 0, c.Q_COUNT].astype(np.int64),
+            "link_flits": ports[ports[:, c.O_DOWN] >= 0, c.O_COUNT].astype(np.int64),
             "injected_flits": e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED].copy(),
         }
 

@@ -2,10 +2,10 @@
 
 Everything is decided on the state at the start of cycle t. In every router:
 
-1. An input virtual channel (VC) whose head flit has arrived requests an output channel: that of
-   ``next_hop`` for a packet's head, the one that its packet holds for the other flits. The request
-   is valid if the channel is free or held by this VC, if a slot behind it is free and its credit
-   is back, and if the link is free again.
+1. The flit at the head of an input virtual channel (VC) requests the output port of its route: a
+   packet's head any output VC that the route allows and no packet holds, the other flits the one
+   that their packet holds. The request is valid if such a VC has a credit, and if the link is free
+   again. Of several VCs a head takes the lowest.
 2. Each input port picks one of its VCs with a valid request, the first from its pointer on.
 3. Each output port picks one of the input ports that picked it, the first from its pointer on.
 4. The flit leaves. Both pointers move behind the winners; a head takes the channel, a tail gives
@@ -18,9 +18,11 @@ rules, with a latency of 1 both ways. After a descriptor's last flit, in cycle t
 first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT ends with its last flit. Pointers persist
 from step to step, credits and links have all the time between two steps to come home.
 
-A slot says when its flit arrives or, if empty, when its credit does: nothing is listed as under
-way. Only buffers with flits are looked at. A cycle in which nothing moved returns the next one
-worth looking at.
+All requests are looked at before the first grant, so a grant moves flits and credits on links of
+latency 1 at once; those of longer links wait in a queue for each latency, in order. Only buffers
+with flits are looked at, and routes are found when a flit enters a buffer. Branches that depend on
+a flit's way are what costs time here, so rows are updated without them where that is possible. A
+cycle in which nothing moved returns the next one worth looking at.
 """
 
 # ruff: noqa: F403, F405
@@ -29,24 +31,28 @@ from tokenpath.sim.compiled import time
 
 from .columns import *
 from .events import end_at, note
-from .jit import inner, wide
+from .jit import hot, inner, wide
 from .state import Engines, Network
 
 put_flits = time.put_flits
 
 
-@inner
-def next_channel(s: Engines, n: Network, node: int, to: int) -> int:
-    """Output channel at ``node`` of a packet to tile ``to``: Topology.next_hop from its tables."""
-    dims, v, base = s.constants[DIMS], s.constants[VCS], wide(n.node_port0[node])
+@hot
+def route(s: Engines, n: Network, node: int, to: int) -> int:
+    """``output port << VC_BITS | VCs that may be taken`` at ``node`` of a packet to tile ``to``:
+    Topology.next_hop from its tables.
+    """
+    dims, base = s.constants[DIMS], wide(n.node_port0[node])
     tiles = s.constants[TILES]
     if node >= tiles:
-        return wide((base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]) * v)
-    for i in range(dims):
-        x, d = n.coordinates[node * dims + i], n.coordinates[to * dims + i]
-        if x != d:
-            return wide(base * v + n.routes[n.dim_at[i] + x * n.dim_size[i] + d])
-    return wide(base * v)
+        port = base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]
+        return wide(port << VC_BITS | 1)
+    found = wide(1)
+    for k in range(dims):
+        i = dims - 1 - k
+        turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
+        found = turn if turn else found
+    return wide((base << VC_BITS) + found)
 
 
 @inner
@@ -63,7 +69,7 @@ def start_descriptor(s: Engines, n: Network, tile: int) -> None:
     n.counts[INJECTING_N] += 1
 
 
-@inner
+@hot
 def start_packet(s: Engines, tile: int, t: int) -> None:
     """Cut the next packet of the NI's descriptor; its head flit is sent in t."""
     i, ni, packets = tile * N_WIDTH, s.interfaces, s.packets
@@ -75,6 +81,7 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
         note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], words)
     p = packet * K_WIDTH
     packets[p + K_TO] = ni[i + N_TO]
+    s.destinations[packet] = ni[i + N_TO]
     packets[p + K_DST] = ni[i + N_INTO]
     packets[p + K_WORDS] = words
     packets[p + K_OP] = ni[i + N_OP]
@@ -89,35 +96,89 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
     ni[i + FLITS_LEFT] = flits
 
 
-@inner
-def enter(n: Network, buffer: int, slot: int, flit: int, when: int) -> None:
-    """Put a flit into a free slot of a buffer; it arrives in cycle ``when``."""
-    b, buffers = buffer * B_WIDTH, n.buffers
-    n.slots[2 * slot] = flit
-    n.slots[2 * slot + 1] = when
-    fill = buffers[b + B_FILL] + ONE_FLIT
-    if fill & LISTED == 0:
-        fill |= LISTED
-        n.active[n.counts[ACTIVE_N]] = buffer
-        n.counts[ACTIVE_N] += 1
-    buffers[b + B_FILL] = fill
+@hot
+def enter(n: Network, buffer: int, flit: int, turn: int) -> None:
+    """A flit with its route is in a buffer from the next cycle on."""
+    buffers = n.buffers
+    tail = wide(buffers[buffer + B_TAIL])
+    slot = buffer + B_WIDTH + SLOT_WIDTH * (tail & buffers[buffer + B_MASK])
+    buffers[slot] = flit
+    buffers[slot + 1] = turn
+    buffers[buffer + B_TAIL] = tail + 1
+    n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
+    n.counts[ACTIVE_N] += 1 if buffers[buffer + B_HEAD] == tail else 0
 
 
-@inner
+@hot
+def credit(s: Engines, n: Network, channel: int) -> None:
+    """An output channel has one more credit."""
+    v = s.constants[VCS]
+    n.credits[channel] += 1
+    if v == 1:
+        n.outputs[channel * O_WIDTH + O_CREDIT_VCS] = 1
+    else:
+        port = channel // v
+        n.outputs[port * O_WIDTH + O_CREDIT_VCS] |= 1 << (channel - port * v)
+
+
+@hot
+def debit(n: Network, o: int, channel: int, bit: int) -> None:
+    """An output channel of row ``o``, VC ``bit``, spends a credit."""
+    left = n.credits[channel] - 1
+    n.credits[channel] = left
+    n.outputs[o + O_CREDIT_VCS] ^= bit if left == 0 else 0
+
+
+@hot
+def under_way(n: Network, queue: int, t: int, where: int, flit: int) -> None:
+    """Put a flit, or a credit, on the links of a queue in cycle t."""
+    u, queues = queue * U_WIDTH, n.queues
+    at = (queues[u + U_AT] + (queues[u + U_LAST] & queues[u + U_MASK])) * W_WIDTH
+    n.links[at + W_DUE] = t + queues[u + U_LATENCY]
+    n.links[at + W_WHERE] = where
+    n.links[at + W_FLIT] = flit
+    queues[u + U_LAST] += 1
+
+
+@hot
+def arrive(s: Engines, n: Network, t: int) -> int:
+    """Flits and credits that arrive by cycle t; the next cycle in which one does."""
+    soon = wide(NEVER)
+    for queue in range(s.constants[QUEUES]):
+        u, queues = queue * U_WIDTH, n.queues
+        while queues[u + U_FIRST] < queues[u + U_LAST]:
+            at = (queues[u + U_AT] + (queues[u + U_FIRST] & queues[u + U_MASK])) * W_WIDTH
+            if n.links[at + W_DUE] > t:
+                soon = min(soon, n.links[at + W_DUE])
+                break
+            queues[u + U_FIRST] += 1
+            where, flit = wide(n.links[at + W_WHERE]), wide(n.links[at + W_FLIT])
+            if queues[u + U_CREDITS]:
+                credit(s, n, where)
+            else:
+                n.counts[IN_FLIGHT] -= 1
+                land(s, n, where, flit)
+    return wide(soon)
+
+
+@hot
+def land(s: Engines, n: Network, buffer: int, flit: int) -> None:
+    """A flit enters a buffer: find its route from there."""
+    node = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
+    enter(n, buffer, flit, route(s, n, node, wide(s.destinations[flit >> 2])))
+
+
+@hot
 def inject(s: Engines, n: Network, t: int) -> int:
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to
     look at.
     """
-    soon, kept, v, ni = NEVER, 0, s.constants[VCS], s.interfaces
+    soon, kept, v, ni = wide(NEVER), 0, s.constants[VCS], s.interfaces
     for index in range(n.counts[INJECTING_N]):
         tile = wide(n.injecting[index])
-        i = tile * N_WIDTH
-        buffer = wide(n.node_port0[tile]) * v
-        slot = n.buffers[buffer * B_WIDTH + B_LOW] + ni[i + N_TAIL]
-        if n.slots[2 * slot] >= 0 or n.slots[2 * slot + 1] > t:
-            if n.slots[2 * slot] < 0:
-                soon = min(soon, n.slots[2 * slot + 1])
-            n.injecting[kept] = tile
+        n.injecting[kept] = tile
+        i, port = tile * N_WIDTH, s.constants[NI_PORT0] + tile
+        if n.outputs[port * O_WIDTH + O_CREDIT_VCS] == 0:
             kept += 1
             continue
         soon = t + 1
@@ -127,13 +188,11 @@ def inject(s: Engines, n: Network, t: int) -> int:
             head = 1
         ni[i + FLITS_LEFT] -= 1
         ni[i + INJECTED] += 1
-        ni[i + N_TAIL] = (
-            0 if slot + 1 == n.buffers[buffer * B_WIDTH + B_HIGH] else ni[i + N_TAIL] + 1
-        )
         tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
-        enter(n, buffer, slot, ni[i + N_PACKET] << 2 | tail | head, t + 1)
+        debit(n, port * O_WIDTH, port * v, 1)
+        down = wide(n.outputs[port * O_WIDTH + O_DOWN])
+        enter(n, down, ni[i + N_PACKET] << 2 | tail | head, route(s, n, tile, ni[i + N_TO]))
         if tail == 0 or ni[i + WORDS_LEFT] > 0:
-            n.injecting[kept] = tile
             kept += 1
             continue
         ni[i + DESCRIPTOR] += 1
@@ -143,123 +202,134 @@ def inject(s: Engines, n: Network, t: int) -> int:
         else:
             end_at(s, 4 * tile + 2, t + 1)
     n.counts[INJECTING_N] = kept
-    return soon
+    return wide(soon)
 
 
-@inner
-def nominate(n: Network, buffer: int, port: int, outputs: int) -> int:
-    """Input VC ``buffer`` is its port's pick for output ``port``; returns the number of outputs
-    with a pick.
+@hot
+def stay(n: Network, buffer: int) -> None:
+    """A buffer that keeps its flits is looked at again."""
+    n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
+    n.counts[ACTIVE_N] += 1
+
+
+@hot
+def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
+    """Input VC ``buffer`` is its port's pick for the output port of row ``o``; returns the number
+    of outputs with a pick.
     """
-    q, ports = port * Q_WIDTH, n.ports
-    key = n.buffers[buffer * B_WIDTH + B_NUMBER] - ports[q + Q_NEXT]
-    if key < 0:
-        key += ports[q + Q_PORTS]
-    if ports[q + Q_BEST] < 0:
-        n.outputs[outputs] = port
-        outputs += 1
-    elif key >= ports[q + Q_KEY]:
-        return outputs
-    ports[q + Q_BEST] = buffer
-    ports[q + Q_KEY] = key
-    return outputs
+    outputs = n.outputs
+    key = (n.buffers[buffer + B_NUMBER] >> VC_BITS) - outputs[o + O_NEXT]
+    key += outputs[o + O_PORTS] if key < 0 else 0
+    best = wide(outputs[o + O_BEST])
+    if best < 0:
+        n.winners[wins] = o
+        wins += 1
+    elif key >= outputs[o + O_KEY]:
+        stay(n, buffer)
+        return wins
+    else:
+        stay(n, best)
+    outputs[o + O_BEST] = buffer
+    outputs[o + O_KEY] = key
+    outputs[o + O_PICK] = pick
+    return wins
 
 
-@inner
+@hot
 def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
     """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next
     cycle to look at.
+
+    Begins a new list of buffers with flits: those that get nothing in this cycle are in it, about
+    the others ``grant`` decides.
     """
-    buffers, slots, ports, active, v = n.buffers, n.slots, n.ports, n.active, s.constants[VCS]
-    soon, kept, outputs, inputs = NEVER, 0, 0, 0
-    for index in range(n.counts[ACTIVE_N]):
-        buffer = wide(active[index])
-        b = buffer * B_WIDTH
-        if buffers[b + B_FILL] < ONE_FLIT:
-            buffers[b + B_FILL] = 0
+    buffers, outputs, inputs, v = n.buffers, n.outputs, n.inputs, s.constants[VCS]
+    soon, wins, ports = wide(NEVER), 0, 0
+    first, count = n.counts[ACTIVE_AT], n.counts[ACTIVE_N]
+    n.counts[ACTIVE_AT] = s.constants[BUFFERS] - first
+    n.counts[ACTIVE_N] = 0
+    for index in range(first, first + count):
+        buffer = wide(n.active[index])
+        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+        turn = wide(buffers[buffer + B_WIDTH + slot + 1])
+        o = (turn >> VC_BITS) * O_WIDTH
+        held = wide(buffers[buffer + B_HELD])
+        may = turn & VC_MASK & outputs[o + O_FREE_VCS]
+        can = (held if held else may) & outputs[o + O_CREDIT_VCS]
+        if can == 0 or outputs[o + O_FREE] > t:
+            stay(n, buffer)
+            soon = min(soon, outputs[o + O_FREE]) if can else soon
             continue
-        active[kept] = buffer
-        kept += 1
-        slot = buffers[b + B_HEAD]
-        if slots[2 * slot + 1] > t:
-            soon = min(soon, slots[2 * slot + 1])
-            continue
-        channel = wide(buffers[b + B_REQUEST])
-        if channel < 0:
-            node = wide(ports[buffers[b + B_PORT] * Q_WIDTH + Q_NODE])
-            channel = next_channel(s, n, node, s.packets[(slots[2 * slot] >> 2) * K_WIDTH + K_TO])
-            buffers[b + B_REQUEST] = channel
-        h = channel * H_WIDTH
-        lock = n.channels[h + H_LOCK]
-        if lock >= 0 and lock != buffer:
-            continue
-        port = wide(n.channels[h + H_PORT])
-        if n.channels[h + H_BUFFER] >= 0:
-            if ports[port * Q_WIDTH + Q_FREE] > t:
-                soon = min(soon, ports[port * Q_WIDTH + Q_FREE])
-                continue
-            behind = n.channels[h + H_TAIL]
-            if slots[2 * behind] >= 0:
-                continue
-            if slots[2 * behind + 1] > t:
-                soon = min(soon, slots[2 * behind + 1])
-                continue
+        pick = wide(can & -can)
         if v == 1:
-            outputs = nominate(n, buffer, port, outputs)
+            wins = nominate(n, buffer, o, pick, wins)
             continue
-        p = buffers[b + B_PORT] * Q_WIDTH
-        best = ports[p + Q_IN_BEST]
+        i, vc = buffers[buffer + B_PORT] * I_WIDTH, buffers[buffer + B_NUMBER] & VC_MASK
+        best = wide(inputs[i + I_BEST])
         if best < 0:
-            n.inputs[inputs] = buffers[b + B_PORT]
-            inputs += 1
-        elif (buffer - ports[p + Q_IN_NEXT]) % v > (best - ports[p + Q_IN_NEXT]) % v:
+            n.picked[ports] = i
+            ports += 1
+        elif (vc - inputs[i + I_NEXT]) % v > (
+            (buffers[best + B_NUMBER] & VC_MASK) - inputs[i + I_NEXT]
+        ) % v:
+            stay(n, buffer)
             continue
-        ports[p + Q_IN_BEST] = buffer
-    n.counts[ACTIVE_N] = kept
-    for index in range(inputs):
-        p = n.inputs[index] * Q_WIDTH
-        buffer = wide(ports[p + Q_IN_BEST])
-        ports[p + Q_IN_BEST] = -1
-        channel = buffers[buffer * B_WIDTH + B_REQUEST]
-        outputs = nominate(n, buffer, wide(n.channels[channel * H_WIDTH + H_PORT]), outputs)
-    return outputs, soon
+        else:
+            stay(n, best)
+        inputs[i + I_BEST] = buffer
+        inputs[i + I_PICK] = pick
+    for index in range(ports):
+        i = wide(n.picked[index])
+        buffer = wide(inputs[i + I_BEST])
+        inputs[i + I_BEST] = -1
+        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+        o = (buffers[buffer + B_WIDTH + slot + 1] >> VC_BITS) * O_WIDTH
+        wins = nominate(n, buffer, wide(o), wide(inputs[i + I_PICK]), wins)
+    return wins, wide(soon)
 
 
-@inner
-def grant(s: Engines, n: Network, outputs: int, t: int) -> None:
+@hot
+def grant(s: Engines, n: Network, wins: int, t: int) -> None:
     """Stage 4: the flits that won leave their buffers."""
-    buffers, slots, ports, channels, v = n.buffers, n.slots, n.ports, n.channels, s.constants[VCS]
-    for index in range(outputs):
-        q = n.outputs[index] * Q_WIDTH
-        buffer = wide(ports[q + Q_BEST])
-        ports[q + Q_BEST] = -1
-        b = buffer * B_WIDTH
-        slot, h = buffers[b + B_HEAD], buffers[b + B_REQUEST] * H_WIDTH
-        flit = wide(slots[2 * slot])
-        slots[2 * slot] = -1
-        slots[2 * slot + 1] = t + buffers[b + B_LATENCY]
-        slot += 1
-        buffers[b + B_HEAD] = buffers[b + B_LOW] if slot == buffers[b + B_HIGH] else slot
-        buffers[b + B_FILL] -= ONE_FLIT
+    buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
+    for index in range(wins):
+        o = wide(n.winners[index])
+        buffer, bit = wide(outputs[o + O_BEST]), wide(outputs[o + O_PICK])
+        outputs[o + O_BEST] = -1
+        head = wide(buffers[buffer + B_HEAD])
+        slot = buffer + B_WIDTH + SLOT_WIDTH * (head & buffers[buffer + B_MASK])
+        flit = wide(buffers[slot])
+        buffers[buffer + B_HEAD] = head + 1
+        n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
+        n.counts[ACTIVE_N] += 1 if head + 1 != buffers[buffer + B_TAIL] else 0
+        tail = -(flit >> 1 & 1)
+        buffers[buffer + B_HELD] = bit & ~tail
+        outputs[o + O_FREE_VCS] = outputs[o + O_FREE_VCS] & ~bit | bit & tail
+        number = (buffers[buffer + B_NUMBER] >> VC_BITS) + 1
+        outputs[o + O_NEXT] = 0 if number == outputs[o + O_PORTS] else number
+        outputs[o + O_FREE] = t + outputs[o + O_CYCLES]
+        outputs[o + O_COUNT] += 1
+        vc = 0
         if v > 1:
-            ports[buffers[b + B_PORT] * Q_WIDTH + Q_IN_NEXT] = (buffer + 1) % v
-        following = buffers[b + B_NUMBER] + 1
-        ports[q + Q_NEXT] = 0 if following == ports[q + Q_PORTS] else following
-        ports[q + Q_FREE] = t + ports[q + Q_CYCLES]
-        ports[q + Q_COUNT] += 1
-        if flit & 2:
-            channels[h + H_LOCK] = -1
-            buffers[b + B_REQUEST] = -1
-        elif flit & 1:
-            channels[h + H_LOCK] = buffer
-        behind = wide(channels[h + H_BUFFER])
-        if behind >= 0:
-            slot = wide(channels[h + H_TAIL])
-            channels[h + H_TAIL] = (
-                channels[h + H_LOW] if slot + 1 == channels[h + H_HIGH] else slot + 1
-            )
-            enter(n, behind, slot, flit, t + ports[q + Q_LATENCY])
-        elif flit & 2:
+            n.inputs[buffers[buffer + B_PORT] * I_WIDTH + I_NEXT] = (
+                buffers[buffer + B_NUMBER] & VC_MASK
+            ) + 1
+            vc = wide(n.bits[bit])
+        if buffers[buffer + B_QUEUE] < 0:
+            credit(s, n, wide(buffers[buffer + B_UP]))
+        else:
+            under_way(n, wide(buffers[buffer + B_QUEUE]), t, wide(buffers[buffer + B_UP]), 0)
+        down = wide(outputs[o + O_DOWN])
+        if down >= 0:
+            debit(n, o, wide(o // O_WIDTH * v + vc), bit)
+            down += vc * outputs[o + O_STRIDE]
+            if outputs[o + O_QUEUE] < 0:
+                to = wide(s.destinations[flit >> 2])
+                enter(n, down, flit, route(s, n, wide(outputs[o + O_DOWN_NODE]), to))
+            else:
+                n.counts[IN_FLIGHT] += 1
+                under_way(n, wide(outputs[o + O_QUEUE]), t, down, flit)
+        elif tail:
             at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
             s.deliveries[at] = t + SINK_CYCLES
             s.deliveries[at + 1] = flit >> 2
@@ -271,9 +341,10 @@ def network_cycle(s: Engines, n: Network, t: int) -> int:
     """Cycle t of all routers and NIs; returns the next cycle in which one of them may do
     something.
     """
-    outputs, soon = request(s, n, t)
-    soon = min(soon, inject(s, n, t))
-    if outputs:
-        grant(s, n, outputs, t)
+    soon = arrive(s, n, t)
+    wins, later = request(s, n, t)
+    soon = min(soon, later, inject(s, n, t))
+    if wins:
+        grant(s, n, wins, t)
         soon = t + 1
-    return soon
+    return wide(soon)

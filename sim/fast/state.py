@@ -15,9 +15,12 @@ I32 = NDArray[np.int32]
 class Engines(NamedTuple):
     """Everything but the network, by rows of columns.py.
 
-    ``heap`` holds coming events, ``ready`` engines to look at in this cycle, ``deliveries`` pairs
-    of (cycle, packet). ``free_packets`` begins with its length. ``semaphores`` and ``registers``
-    have a row a tile, as long as the program needs; ``descriptors`` is the program's image.
+    Coming events: far ones in ``heap``, near ones in a list by cycle, whose first engine
+    ``calendar`` has (-1: none), each with the one behind it in ``following``. ``ready`` holds
+    engines to look at in this cycle, ``deliveries`` pairs of (cycle, packet). ``free_packets``
+    begins with its length; ``destinations`` has the tile that each packet goes to. ``semaphores``
+    and ``registers`` have a row a tile, as long as the program needs; ``descriptors`` is the
+    program's image.
     """
 
     g: I64
@@ -31,10 +34,13 @@ class Engines(NamedTuple):
     registers: I32
     descriptors: I32
     heap: I64
+    calendar: I32
+    following: I32
     ready: I64
     deliveries: I64
     packets: I64
     free_packets: I64
+    destinations: I32
     log: I64
     records: I32
     record0: I64
@@ -43,27 +49,32 @@ class Engines(NamedTuple):
 class Network(NamedTuple):
     """Routers and links, by rows of columns.py.
 
-    ``active`` lists buffers with flits, ``injecting`` tiles with something to send, ``inputs`` and
-    ``outputs`` the ports with a pick in this cycle. ``coordinates`` (tiles, dims); ``hub_dim`` of
-    each switch node; ``routes`` a table for each dimension, from ``dim_at`` on, ``dim_size``
-    square.
+    ``active`` holds two lists of buffers with flits: this cycle's and the next one's; ``injecting``
+    tiles with something to send, ``picked`` and ``winners`` the rows of ports with a pick in this
+    cycle. ``credits`` of each channel, ``room`` those of an idle one; ``bits`` the number of a VC
+    from its bit. ``coordinates`` (tiles, dims); ``hub_dim`` of each switch node; ``routes`` a
+    square table for each dimension, in
+    which ``rows`` (tiles, dims) says where a tile's row begins.
     """
 
     counts: I64
     buffers: I32
-    slots: I32
-    ports: I32
-    channels: I32
+    outputs: I32
+    inputs: I32
+    credits: I32
     active: I32
     injecting: I32
-    inputs: I32
-    outputs: I32
+    picked: I32
+    winners: I32
+    queues: I64
+    links: I32
+    bits: I32
     node_port0: I32
     coordinates: I32
     hub_dim: I32
-    dim_at: I64
-    dim_size: I64
+    rows: I32
     routes: I32
+    room: I32
 
 
 @cache
@@ -90,8 +101,9 @@ def engines_at(a: I64) -> Engines:
     return Engines(
         pointer64(a[0]), pointer64(a[1]), pointer64(a[2]), pointer64(a[3]), pointer64(a[4]),
         pointer64(a[5]), pointer64(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
-        pointer64(a[10]), pointer64(a[11]), pointer64(a[12]), pointer64(a[13]), pointer64(a[14]),
-        pointer64(a[15]), pointer32(a[16]), pointer64(a[17]),
+        pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer64(a[13]), pointer64(a[14]),
+        pointer64(a[15]), pointer64(a[16]), pointer32(a[17]), pointer64(a[18]), pointer32(a[19]),
+        pointer64(a[20]),
     )  # fmt: skip
 
 
@@ -100,6 +112,7 @@ def network_at(a: I64) -> Network:
     """The fields of Network as pointers, from their addresses."""
     return Network(
         pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer32(a[4]),
-        pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
-        pointer32(a[10]), pointer32(a[11]), pointer64(a[12]), pointer64(a[13]), pointer32(a[14]),
+        pointer32(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer64(a[9]),
+        pointer32(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
+        pointer32(a[15]), pointer32(a[16]), pointer32(a[17]),
     )  # fmt: skip

@@ -66,7 +66,7 @@ def buffer_depths(arch: Arch) -> list[int]:
     return [arch.router.depth, *(arch.router.buffer_flits(dim.tier) for dim in arch.topology.dims)]
 
 
-def _tile_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
+def _tile_ports(topology: Topology, down: I64, node_port0: I64) -> None:
     """Where the link ports of all tiles lead, for all tiles at a position at once."""
     tile = np.arange(topology.tiles)
     for i, (dim, stride) in enumerate(zip(topology.dims, topology.strides, strict=True)):
@@ -80,111 +80,185 @@ def _tile_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
                 y, back = arrived
                 if y == dim.size:  # behind each other in the order of the tiles at position 0
                     hub = topology.switch_base[i] + np.arange(len(here))
-                    down = node_port0[hub] + 1 + back
+                    there = node_port0[hub] + 1 + back
                 else:
-                    down = node_port0[here + (y - x) * stride] + base + back
-                ports[node_port0[here] + base + offset, c.Q_DOWN] = down
+                    there = node_port0[here + (y - x) * stride] + base + back
+                down[node_port0[here] + base + offset] = there
 
 
-def _hub_ports(topology: Topology, ports: I64, node_port0: I64) -> None:
+def _hub_ports(topology: Topology, down: I64, node_port0: I64) -> None:
     for node in range(topology.tiles, topology.nodes):
         for port in range(1, topology.ports(node)):
             arrived = topology.neighbour(node, port)
             assert arrived is not None
-            ports[node_port0[node] + port, c.Q_DOWN] = node_port0[arrived[0]] + arrived[1]
+            down[node_port0[node] + port] = node_port0[arrived[0]] + arrived[1]
 
 
-def _ports(arch: Arch) -> tuple[I64, I64, I64]:
-    """Port rows, the dimension of each port (-1: local), and the first port of each node."""
-    topology = arch.topology
-    tiles, per_tile = topology.tiles, topology.port_base[-1]
-    hubs = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
-    counts = np.concatenate(
-        [np.full(tiles, per_tile), [1 + topology.dims[i].size for i in hubs]]
-    ).astype(np.int64)
-    node_port0 = np.concatenate([[0], np.cumsum(counts)])
-    total = int(node_port0[-1])
-    ports = np.zeros((total, c.Q_WIDTH), np.int64)
-    node = np.repeat(np.arange(topology.nodes), counts)
-    ports[:, c.Q_NODE], ports[:, c.Q_PORTS] = node, counts[node]
-    tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
-    dims = np.concatenate(
-        [np.tile(tile_dims, tiles), *([np.full(1 + topology.dims[i].size, i) for i in hubs])]
-    )
-    ports[:, c.Q_LATENCY] = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[
-        dims + 1
-    ]
-    ports[:, c.Q_CYCLES] = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[
-        dims + 1
-    ]
-    ports[:, c.Q_DOWN] = ports[:, c.Q_IN_BEST] = ports[:, c.Q_BEST] = -1
-    _tile_ports(topology, ports, node_port0)
-    _hub_ports(topology, ports, node_port0)
-    return ports, dims, node_port0
+@dataclass(frozen=True, kw_only=True)
+class _Ports:
+    """All ports of all nodes: the dimension (-1: local), the node, its number there, the port that
+    it leads to (-1: none), the first port of each node.
+    """
+
+    dims: I64
+    node: I64
+    number: I64
+    down: I64
+    node_port0: I64
+
+    @classmethod
+    def of(cls, topology: Topology) -> "_Ports":
+        tiles, per_tile = topology.tiles, topology.port_base[-1]
+        hubs = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
+        counts = np.concatenate(
+            [np.full(tiles, per_tile), [1 + topology.dims[i].size for i in hubs]]
+        ).astype(np.int64)
+        node_port0 = np.concatenate([[0], np.cumsum(counts)])
+        node = np.repeat(np.arange(topology.nodes), counts)
+        tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
+        dims = np.concatenate(
+            [np.tile(tile_dims, tiles), *([np.full(1 + topology.dims[i].size, i) for i in hubs])]
+        ).astype(np.int64)
+        down = np.full(len(node), -1, np.int64)
+        _tile_ports(topology, down, node_port0)
+        _hub_ports(topology, down, node_port0)
+        number = np.arange(len(node)) - node_port0[node]
+        return cls(dims=dims, node=node, number=number, down=down, node_port0=node_port0)
 
 
 def _routes(topology: Topology) -> tuple[I64, I64]:
-    """The tables of all dimensions, entries ``port * VCS + vc`` of a tile; where each begins."""
+    """The tables of all dimensions, entries ``port << VC_BITS | VCs`` of a tile, 0 for arrived;
+    where each begins.
+    """
     parts, at = [], [0]
     for i, dim in enumerate(topology.dims):
-        table = np.array(topology.dim_table(i), np.int64).reshape(dim.size * dim.size, 2)
-        parts.append((topology.port_base[i] + table[:, 0]) * topology.vcs + table[:, 1])
-        at.append(at[-1] + len(parts[-1]))
+        table = np.array(topology.dim_table(i), np.int64).reshape(dim.size, dim.size, 2)
+        routes = (topology.port_base[i] + table[..., 0]) << c.VC_BITS | 1 << table[..., 1]
+        np.fill_diagonal(routes, 0)
+        parts.append(routes.reshape(-1))
+        at.append(at[-1] + dim.size * dim.size)
     return np.concatenate(parts), np.array(at, np.int64)
 
 
-def _channels(arch: Arch, ports: I64, dims: I64, node_port0: I64) -> tuple[I64, I64]:
-    """Rows of the input buffers, and of the output channels with the slots behind them."""
-    v = arch.topology.vcs
-    depth = np.repeat(np.array(buffer_depths(arch))[dims + 1], v)
-    depth.reshape(-1, v)[dims < 0, 1:] = 0
-    high = np.cumsum(depth)
-    port, vc = np.divmod(np.arange(len(depth)), v)
-    buffers = np.zeros((len(depth), c.B_WIDTH), np.int64)
-    buffers[:, c.B_LOW] = buffers[:, c.B_HEAD] = high - depth
-    buffers[:, c.B_HIGH], buffers[:, c.B_REQUEST], buffers[:, c.B_PORT] = high, -1, port
-    buffers[:, c.B_NUMBER] = port - node_port0[ports[port, c.Q_NODE]]
-    buffers[:, c.B_LATENCY] = ports[port, c.Q_LATENCY]
-    channels = np.zeros((len(depth), c.H_WIDTH), np.int64)
-    down = ports[port, c.Q_DOWN]
-    behind = np.where(down >= 0, down * v + vc, -1)
-    channels[:, c.H_LOCK], channels[:, c.H_BUFFER], channels[:, c.H_PORT] = -1, behind, port
-    channels[:, c.H_LOW] = channels[:, c.H_TAIL] = buffers[behind, c.B_LOW]
-    channels[:, c.H_HIGH] = buffers[behind, c.B_HIGH]
-    return buffers, channels
+def _aligned(words: int) -> I32:
+    """Zeros that begin with a cache line."""
+    store = np.zeros(words + 16, np.int32)
+    skip = -store.ctypes.data % 64 // 4
+    return store[skip : skip + words]
+
+
+def _strides(arch: Arch) -> I64:
+    """Words of an input buffer with its slots, of the local port, then of each dimension."""
+    slots = [1 << (depth - 1).bit_length() for depth in buffer_depths(arch)]
+    return c.B_WIDTH + c.SLOT_WIDTH * np.array(slots, np.int64)
+
+
+def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64]:
+    """Rows of the empty input buffers, and where each begins."""
+    v, stride = arch.topology.vcs, _strides(arch)
+    words = np.repeat(stride[ports.dims + 1], v)
+    at = np.cumsum(words) - words
+    port, vc = np.divmod(np.arange(len(at)), v)
+    buffers = _aligned(int(words.sum()))
+    buffers[at + c.B_MASK] = (words - c.B_WIDTH) // c.SLOT_WIDTH - 1
+    buffers[at + c.B_PORT] = port
+    buffers[at + c.B_NUMBER] = ports.number[port] << c.VC_BITS | vc
+    return buffers, at
+
+
+def _queues(latencies: list[int], flits: int) -> tuple[I64, int]:
+    """Rows of the queues of flits, then of those of credits, each with room for all flits that
+    there are slots for; words of them all.
+    """
+    size = 1 << (flits - 1).bit_length()
+    rows = np.zeros((2 * len(latencies), c.U_WIDTH), np.int64)
+    rows[:, c.U_LATENCY], rows[:, c.U_MASK] = 2 * latencies, size - 1
+    rows[:, c.U_AT] = size * np.arange(len(rows))
+    rows[len(latencies) :, c.U_CREDITS] = 1
+    return rows, size * len(rows) * c.W_WIDTH
+
+
+def reset(network: Network, vcs: int) -> None:
+    """Between steps: all credits and links have come home; pointers stay where they are."""
+    outputs = network.outputs.reshape(-1, c.O_WIDTH)
+    network.credits[:] = network.room
+    has = (network.credits.reshape(-1, vcs) > 0) << np.arange(vcs)
+    outputs[:, c.O_CREDIT_VCS] = np.where(outputs[:, c.O_DOWN] < 0, c.VC_MASK, has.sum(axis=1))
+    outputs[:, c.O_FREE] = outputs[:, c.O_COUNT] = 0
+    queues = network.queues.reshape(-1, c.U_WIDTH)
+    queues[:, c.U_FIRST] = queues[:, c.U_LAST] = 0
 
 
 def network(arch: Arch) -> Network:
     """Idle routers and links of an Arch."""
     topology = arch.topology
-    ports, dims, node_port0 = _ports(arch)
-    buffers, channels = _channels(arch, ports, dims, node_port0)
-    slots = np.zeros((int(buffers[-1, c.B_HIGH]), 2), np.int32)
-    slots[:, c.FLIT] = -1
-    routes, at = _routes(topology)
-    tile = np.arange(topology.tiles)
-    coordinates = [
-        tile // stride % dim.size
-        for dim, stride in zip(topology.dims, topology.strides, strict=True)
-    ]
-    hub_dim = [topology.switch_of(n)[0] for n in range(topology.tiles, topology.nodes)]
-    return Network(
-        counts=np.zeros(8, np.int64),
-        buffers=buffers.astype(np.int32).reshape(-1),
-        slots=slots.reshape(-1),
-        ports=ports.astype(np.int32).reshape(-1),
-        channels=channels.astype(np.int32).reshape(-1),
-        active=np.zeros(len(buffers) + 1, np.int32),
-        injecting=np.zeros(topology.tiles + 1, np.int32),
-        inputs=np.zeros(len(ports) + 1, np.int32),
-        outputs=np.zeros(len(ports) + 1, np.int32),
-        node_port0=node_port0.astype(np.int32),
-        coordinates=np.stack(coordinates, axis=1).astype(np.int32).reshape(-1),
-        hub_dim=np.array(hub_dim or [0], np.int32),
-        dim_at=at,
-        dim_size=np.array([dim.size for dim in topology.dims], np.int64),
-        routes=routes.astype(np.int32),
+    v, tiles = topology.vcs, topology.tiles
+    ports = _Ports.of(topology)
+    buffers, at = _buffers(arch, ports)
+    total, depths = len(ports.node), np.array(buffer_depths(arch))
+    latency = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[ports.dims + 1]
+    cycles = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[ports.dims + 1]
+    local, has = ports.node_port0[:tiles], np.flatnonzero(ports.down >= 0)
+    behind = np.concatenate([ports.down, local])
+    outputs = np.zeros((total + tiles, c.O_WIDTH), np.int64)
+    outputs[:, c.O_DOWN] = np.where(behind < 0, -1, at[behind * v])
+    outputs[:, c.O_STRIDE] = _strides(arch)[ports.dims[behind] + 1]
+    outputs[:, c.O_DOWN_NODE] = ports.node[behind]
+    outputs[:total, c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
+    outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
+    outputs[:, c.O_LATENCY] = np.concatenate([latency, np.ones(tiles)])
+    outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
+    room = np.zeros((total + tiles, v), np.int64)
+    room[has] = depths[ports.dims[has] + 1][:, None]
+    room[total:, 0] = arch.router.depth
+    queues, length = _queues(sorted(set(latency[has].tolist()) - {1}), int(room.sum()))
+    queue = np.full(total, -1)
+    for i in range(len(queues) // 2):
+        queue[has[latency[has] == queues[i, c.U_LATENCY]]] = i
+    outputs[:total, c.O_QUEUE], outputs[total:, c.O_QUEUE] = queue, -1
+    inputs = np.zeros((total, c.I_WIDTH), np.int64)
+    inputs[:, c.I_NODE], inputs[:, c.I_BEST] = ports.node, -1
+    buffers[at + c.B_QUEUE] = -1
+    for vc in range(v):
+        buffers[at[local * v + vc] + c.B_UP] = (total + np.arange(tiles)) * v + vc
+        back = at[ports.down[has] * v + vc]
+        buffers[back + c.B_UP] = has * v + vc
+        buffers[back + c.B_QUEUE] = np.where(queue[has] < 0, -1, queue[has] + len(queues) // 2)
+    routes, table_at = _routes(topology)
+    tile = np.arange(tiles)
+    coordinates = np.stack(
+        [
+            tile // stride % dim.size
+            for dim, stride in zip(topology.dims, topology.strides, strict=True)
+        ],
+        axis=1,
     )
+    sizes = np.array([dim.size for dim in topology.dims])
+    hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
+    aligned = _aligned(outputs.size)
+    aligned[:] = outputs.reshape(-1)
+    state = Network(
+        counts=np.zeros(c.NETWORK_COUNTS, np.int64),
+        buffers=buffers,
+        outputs=aligned,
+        inputs=inputs.astype(np.int32).reshape(-1),
+        credits=np.zeros(room.size, np.int32),
+        active=np.zeros(2 * len(at), np.int32),
+        injecting=np.zeros(tiles + 1, np.int32),
+        picked=np.zeros(total, np.int32),
+        winners=np.zeros(total, np.int32),
+        queues=queues.reshape(-1),
+        links=np.zeros(length, np.int32),
+        bits=np.array([max(0, bit.bit_length() - 1) for bit in range(c.VC_MASK + 1)], np.int32),
+        node_port0=ports.node_port0.astype(np.int32),
+        coordinates=coordinates.astype(np.int32).reshape(-1),
+        hub_dim=np.array(hub_dim or [0], np.int32),
+        rows=(table_at[:-1] + coordinates * sizes).astype(np.int32).reshape(-1),
+        routes=routes.astype(np.int32),
+        room=room.astype(np.int32).reshape(-1),
+    )
+    reset(state, v)
+    return state
 
 
 def _flat(buffer: memoryview) -> I32:
@@ -193,7 +267,9 @@ def _flat(buffer: memoryview) -> I32:
     return flat
 
 
-def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) -> Engines:
+def engines(
+    program: Program, code: CodeTable, network: Network, *, trace: bool, logging: bool
+) -> Engines:
     """Engines, memory-side state and work lists of a Program before its first step."""
     arch, tiles = program.arch, program.tiles
     registers = code.used(*(c for c in COLUMN if c.endswith("_reg")))
@@ -227,6 +303,9 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         c.DIMS: len(arch.topology.dims),
         c.DELIVER_MASK: mask,
         c.DESCRIPTORS: program.descriptors.shape[1],
+        c.BUFFERS: len(network.inputs) // c.I_WIDTH * arch.topology.vcs,
+        c.NI_PORT0: len(network.inputs) // c.I_WIDTH,
+        c.QUEUES: len(network.queues) // c.U_WIDTH,
     }
     constants[list(values)] = list(values.values())
     class_of = np.array(program.tile_code, np.int64)
@@ -248,10 +327,13 @@ def engines(program: Program, code: CodeTable, *, trace: bool, logging: bool) ->
         registers=np.ascontiguousarray(image).reshape(-1),
         descriptors=_flat(program.descriptors),
         heap=np.zeros(4 * tiles + 1, np.int64),
+        calendar=np.full(c.CALENDAR, -1, np.int32),
+        following=np.zeros(4 * tiles, np.int32),
         ready=np.zeros(3 * tiles + 1, np.int64),
         deliveries=np.zeros(2 * (mask + 1), np.int64),
         packets=np.zeros(PACKETS * c.K_WIDTH, np.int64),
         free_packets=np.concatenate([[PACKETS], np.arange(PACKETS)]),
+        destinations=np.zeros(PACKETS, np.int32),
         log=np.zeros(log_size * c.L_WIDTH, np.int64),
         records=np.zeros((int(record0[-1]) + 1) * c.R_WIDTH if trace else 1, np.int32),
         record0=record0,

@@ -78,10 +78,10 @@ def test_code_is_kept_once_a_class_and_has_its_labels():
 def test_a_pointer_to_the_wrong_integers_is_refused():
     network = tables.network(PRESETS["tiny"])
     assert len(addresses(network)) == len(network)
-    with pytest.raises(TypeError, match="slots is int64: make it contiguous int32"):
-        addresses(network._replace(slots=network.slots.astype(np.int64)))
-    with pytest.raises(TypeError, match="ports"):
-        addresses(network._replace(ports=network.ports[::2]))
+    with pytest.raises(TypeError, match="outputs is int64: make it contiguous int32"):
+        addresses(network._replace(outputs=network.outputs.astype(np.int64)))
+    with pytest.raises(TypeError, match="inputs"):
+        addresses(network._replace(inputs=network.inputs[::2]))
 
 
 def compiled(signatures, on_disk):

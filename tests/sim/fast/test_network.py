@@ -122,7 +122,7 @@ def test_pointers_of_the_arbiters_persist_from_step_to_step():
         True,
         True,
     ]  # behind the loser, whose packet went last, the winner is next again
-    assert machine.network.ports.reshape(-1, columns.Q_WIDTH)[3, columns.Q_NEXT] == 0
+    assert machine.network.outputs.reshape(-1, columns.O_WIDTH)[3, columns.O_NEXT] == 0
 
 
 def test_more_packets_than_the_pool_holds_make_it_grow():
@@ -138,34 +138,47 @@ def test_more_packets_than_the_pool_holds_make_it_grow():
 @pytest.mark.parametrize("text", TOPOLOGIES)
 def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
     monkeypatch.setattr(network, "wide", int)  # plain Python, over arrays
-    next_channel = network.next_channel.py_func
     arch = TINY.on(text)
     topology, v = arch.topology, arch.topology.vcs
     routers, code = tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
-    engines = tables.engines(code, tables.CodeTable.build(code), trace=False, logging=False)
-    ports = routers.ports.reshape(-1, columns.Q_WIDTH)
-    buffers = routers.buffers.reshape(-1, columns.B_WIDTH)
+    engines = tables.engines(
+        code, tables.CodeTable.build(code), routers, trace=False, logging=False
+    )
+    outputs = routers.outputs.reshape(-1, columns.O_WIDTH)
     for node in range(topology.nodes):
         first = int(routers.node_port0[node])
         for port in range(topology.ports(node)):
-            arrived = topology.neighbour(node, port)
-            down = -1 if arrived is None else routers.node_port0[arrived[0]] + arrived[1]
-            assert ports[first + port, columns.Q_DOWN] == down
-            assert ports[first + port, [columns.Q_NODE, columns.Q_PORTS]].tolist() == [
-                node,
-                topology.ports(node),
-            ]
-            assert (
-                buffers[(first + port) * v : (first + port + 1) * v, columns.B_NUMBER].tolist()
-                == [port] * v
-            )
-            if arrived is not None:
-                tier = topology.dims[topology.port_dim(node, port)].tier
-                assert ports[first + port, columns.Q_LATENCY] == tier.latency_cycles
-                assert buffers[down * v, columns.B_LATENCY] == tier.latency_cycles
-                assert ports[first + port, columns.Q_CYCLES] == tier.cycles_per_flit
-                low, high = buffers[down * v, [columns.B_LOW, columns.B_HIGH]]
-                assert high - low == arch.router.buffer_flits(tier)
+            arrived, output = topology.neighbour(node, port), first + port
+            assert outputs[output, columns.O_PORTS] == topology.ports(node)
+            if arrived is None:
+                assert outputs[output, columns.O_DOWN] == -1
+                continue
+            tier = topology.dims[topology.port_dim(node, port)].tier
+            assert outputs[output, columns.O_CYCLES] == tier.cycles_per_flit
+            assert outputs[output, columns.O_DOWN_NODE] == arrived[0]
+            link(routers, v, output, arrived, tier.latency_cycles, arch.router.buffer_flits(tier))
         for to in range(topology.tiles):
             port, vc = topology.next_hop(node, to)
-            assert next_channel(engines, routers, node, to) == (first + port) * v + vc
+            found = network.route.py_func(engines, routers, node, to)
+            assert found == (first + port) << columns.VC_BITS | 1 << vc
+
+
+def link(routers, v, output, arrived, latency, depth):
+    """Both ends of a link know of each other, and its queues are of its latency."""
+    row = routers.outputs.reshape(-1, columns.O_WIDTH)[output]
+    queues = routers.queues.reshape(-1, columns.U_WIDTH)
+    for vc in range(v):
+        at = row[columns.O_DOWN] + vc * row[columns.O_STRIDE]
+        behind = routers.buffers[at : at + columns.B_WIDTH]
+        assert behind[columns.B_PORT] == routers.node_port0[arrived[0]] + arrived[1]
+        assert behind[columns.B_NUMBER] == arrived[1] << columns.VC_BITS | vc
+        assert behind[columns.B_UP] == output * v + vc
+        assert routers.credits[output * v + vc] == depth <= behind[columns.B_MASK] + 1 < 2 * depth
+        for queue, credits in ((row[columns.O_QUEUE], 0), (behind[columns.B_QUEUE], 1)):
+            if latency == 1:
+                assert queue == -1
+            else:
+                assert queues[queue, [columns.U_LATENCY, columns.U_CREDITS]].tolist() == [
+                    latency,
+                    credits,
+                ]
