@@ -121,16 +121,35 @@ def axpy(values: Values, tile: int, ops: I64, stream_src: int) -> int:
 
 
 @part
+def load_block(
+    vector: I32, target: int, elements: I8, first: int, n: int, factor: int, down: int
+) -> None:
+    """numeric.dequantise of ``n`` elements of a block; shifted right, none needs the clamp."""
+    if 0 < down < 32:
+        for i in range(n):
+            word = ((factor * peek(elements, first + i) >> (down - 1)) + 1) >> 1
+            poke(vector, target + i, word)
+        return
+    for i in range(n):
+        word = jit.saturate(jit.shift_round(factor * peek(elements, first + i), down))
+        poke(vector, target + i, word)
+
+
+@part
 def load(values: Values, tile: int, ops: I64, stream_src: int) -> None:
     """Rows of the store as words."""
     params, m = values.params, ops[M]
-    row_beats = -(-m // params[LANES])
-    first = place(tile, stream_src, ops[N] * row_beats, values.elements.shape[1])
+    block, k, row_beats = params[BLOCK], params[WEIGHT_MANTISSA], -(-m // params[LANES])
+    beat = place(tile, stream_src, ops[N] * row_beats, values.elements.shape[1])
     target = place(tile, ops[DST], ops[N] * m, values.vector.shape[1])
-    for row in range(ops[N]):
-        at = (first + row * row_beats) * params[LANES]
-        for i in range(m):
-            element = peek(values.elements, at + i)
-            code = peek(values.scales, (at + i) // params[BLOCK])
-            word = jit.dequantise(element, code, params[WEIGHT_MANTISSA], ops[X])
-            poke(values.vector, target + row * m + i, word)
+    for _ in range(ops[N]):
+        at, scale = beat * params[LANES], beat * params[BLOCKS]
+        for first in range(0, m, block):
+            code, n = peek(values.scales, scale), min(block, m - first)
+            factor = jit.scale_mantissa(code, k)
+            down = k - jit.scale_exponent(code, k) - ops[X]
+            load_block(values.vector, target, values.elements, at, n, factor, down)
+            target += n
+            at += block
+            scale += 1
+        beat += row_beats

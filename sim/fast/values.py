@@ -100,10 +100,17 @@ def deliver(
     """
     vector = values.vector
     source, target = place(0, at, words, payload.size), place(dst_tile, dst, words, vector.shape[1])
-    wrapped = 0
-    for i in range(words):
-        old, word = peek(vector, target + i), peek(payload, source + i)
-        total = old + word if op == PUT_ADD else max(old, word) if op == PUT_MAX else word
-        poke(vector, target + i, total)
-        wrapped += peek(vector, target + i) != total
-    values.counters[dst_tile, OVERFLOWS] += wrapped
+    if op == PUT_ADD:
+        wrapped = 0
+        for i in range(words):
+            total = peek(vector, target + i) + peek(payload, source + i)
+            poke(vector, target + i, total)
+            wrapped += peek(vector, target + i) != total
+        values.counters[dst_tile, OVERFLOWS] += wrapped
+    elif op == PUT_MAX:
+        for i in range(words):
+            word = max(peek(vector, target + i), peek(payload, source + i))
+            poke(vector, target + i, word)
+    else:
+        for i in range(words):
+            poke(vector, target + i, peek(payload, source + i))
