@@ -1,6 +1,6 @@
-"""Round-robin arbiter, and the multiplexer that goes with its answer."""
+"""Arbiters, and the multiplexers that go with their answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 
@@ -8,6 +8,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, ValueLike
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
+
+KINDS = ("round_robin", "matrix")
 
 
 def choose(values: Sequence[ValueLike], index: ValueLike) -> Value:
@@ -20,46 +22,117 @@ def choose(values: Sequence[ValueLike], index: ValueLike) -> Value:
     return Mux(index[ceil_log2(half)], high, low)
 
 
-class Arbiter(wiring.Component):
-    """Picks the first request from a pointer on, cyclically.
+def choose_winner(values: Sequence[ValueLike], sides: Value) -> Value:
+    """The value of an arbiter's winner by its ``sides``; any value if there is none.
 
-    Members: ``requests`` (``count`` bits); in the same cycle ``valid`` (there is one), ``grant``
-    (its bit) and ``index`` (its number). With ``advance`` and ``valid`` the pointer moves behind
-    the winner for the next cycle; otherwise it stays. At reset it is 0.
+    A crossbar of these is small and fast: a select comes from few requests, and the last one
+    moves but one multiplexer.
+    """
+    if len(values) == 1:
+        return Value.cast(values[0])
+    half = 1 << (ceil_log2(len(values)) - 1)
+    low, high = choose_winner(values[:half], sides), choose_winner(values[half:], sides[half:])
+    return Mux(sides[half - 1], high, low)
+
+
+class Arbiter(wiring.Component):
+    """Picks the first of the requests in an order that changes with every pick.
+
+    Members: ``requests`` (``count`` bits) compete, only those ``allowed`` are granted; in the same
+    cycle ``valid`` (one is), ``grant`` (the winner's bit), ``index`` (its number) and ``sides`` for
+    :func:`choose_winner`. The user sees to it that no request that isn't allowed comes before one
+    that is: all are, or those that are stand first because of ``stay``.
+
+    With ``advance`` and ``valid`` the order changes for the next cycle. ``round_robin``: cyclic,
+    from the one behind the winner on. ``matrix``: the winner goes to the end, so that the one
+    served least recently is first. With ``stay``, too, the winner is the first (and in
+    ``round_robin`` the others follow cyclically). At reset number 0 is first, the others follow.
+
+    ``sides[i - 1]`` belongs to the node that splits at ``i`` in the binary tree over 0..count - 1
+    whose lower halves are powers of two: the first request below the node is at or behind i.
     """
 
-    def __init__(self, *, count: int) -> None:
-        self.count = count
+    def __init__(self, *, count: int, kind: str = "round_robin") -> None:
+        if kind not in KINDS:
+            raise ValueError(f"unknown arbiter {kind!r}; give {' or '.join(KINDS)}")
+        self.count, self.kind = count, kind
         super().__init__(
             {
                 "requests": In(count),
+                "allowed": In(count, init=-1),
                 "advance": In(1),
+                "stay": In(1),
                 "valid": Out(1),
                 "grant": Out(count),
                 "index": Out(max(1, ceil_log2(count))),
+                "sides": Out(max(1, count - 1)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        requests = self.requests
-        # bit i: number i is not before the pointer; that of the last one is always set
-        behind = Signal(max(1, self.count - 1), init=-1)
-        preferred = Signal(self.count)
-        m.d.comb += preferred.eq(requests & Cat(behind[: self.count - 1], 1))
-        field = Mux(preferred.any(), preferred, requests)
-        first = [field[i] & ~field[:i].any() for i in range(self.count)]
+        upper = self._matrix(m) if self.kind == "matrix" else self._round_robin(m)
+        allowed = self.requests & self.allowed
+        paths: list[list[Value]] = [[one] for one in allowed]
+        for low, middle, high in _nodes(0, self.count):
+            side = self.sides[middle - 1]
+            m.d.comb += side.eq(upper(low, middle, high))
+            for i in range(low, high):
+                paths[i].append(side if i >= middle else ~side)
         m.d.comb += [
-            self.valid.eq(requests.any()),
-            self.grant.eq(Cat(first)),
+            self.grant.eq(Cat(Cat(path).all() for path in paths)),
+            self.valid.eq(allowed.any()),
             self.index.eq(_number(self.grant)),
         ]
-        with m.If(self.advance & self.valid):
-            wrapped = self.grant[-1]
-            m.d.sync += behind.eq(
-                Cat(self.grant[:i].any() | wrapped for i in range(self.count - 1))
-            )
         return m
+
+    def _round_robin(self, m: Module) -> "_Upper":
+        # bit i: number i is not before the pointer; that of the last one is always set
+        last, grant = self.count - 1, self.grant
+        behind = Signal(max(1, last), init=-1)
+        preferred = self.requests & Cat(behind[:last], 1)
+        with m.If(self.advance & self.valid):
+            m.d.sync += behind.eq(
+                Cat(grant[:i].any() | Mux(self.stay, grant[i], grant[last]) for i in range(last))
+            )
+
+        def upper(low: int, middle: int, high: int) -> Value:
+            wrapped = preferred[middle:high].any() | ~self.requests[low:middle].any()
+            return wrapped & ~preferred[low:middle].any()
+
+        return upper
+
+    def _matrix(self, m: Module) -> "_Upper":
+        # before[j, k], j < k: number j comes before number k
+        pairs = [(j, k) for k in range(self.count) for j in range(k)]
+        before = {(j, k): Signal(name=f"before{j}_{k}", init=1) for j, k in pairs}
+        with m.If(self.advance & self.valid):
+            for (j, k), earlier in before.items():
+                with m.If(self.grant[j] | self.grant[k]):
+                    m.d.sync += earlier.eq(self.grant[k] ^ self.stay)
+
+        def upper(low: int, middle: int, high: int) -> Value:
+            free = (
+                Cat(~(self.requests[j] & before[j, k]) for j in range(low, middle)).all()
+                for k in range(middle, high)
+            )
+            return (Cat(free) & self.requests[middle:high]).any()
+
+        return upper
+
+
+_Upper = Callable[[int, int, int], Value]
+"""(low, middle, high): whether the first of the requests in low..high - 1 is at or behind middle;
+any value if there is none."""
+
+
+def _nodes(low: int, high: int) -> Iterator[tuple[int, int, int]]:
+    """The nodes of a binary tree over low..high - 1, each with the place where it is split."""
+    if high - low > 1:
+        middle = low + (1 << (ceil_log2(high - low) - 1))
+        yield low, middle, high
+        yield from _nodes(low, middle)
+        yield from _nodes(middle, high)
 
 
 def _number(one_hot: Value) -> Value:

@@ -15,9 +15,10 @@ class InputBuffer(wiring.Component):
 
     Members: in a cycle with ``push`` the entry ``push_data``, ``push_tag`` is put at the end of
     queue ``push_vc`` and can be taken from the next cycle on. ``filled[v]``: queue v has an entry;
-    ``tags[v]`` is its first one's tag. ``data`` is the first entry's data of queue ``select`` in
-    the same cycle; ``pop`` takes it away. The user neither pushes into a full queue (senders have
-    credits) nor pops an empty one.
+    ``tags[v]`` is its first one's tag, 0 if there is none; both come from registers. ``data`` is
+    the first entry's data of queue ``select`` in the same cycle. ``pop[v]`` takes the first entry
+    of queue v away. The user neither pushes into a full queue (senders have credits) nor pops an
+    empty one.
 
     Storage is memory with asynchronous reads, one for the data of all queues and one for the tags
     of each: distributed RAM. It isn't reset.
@@ -36,48 +37,48 @@ class InputBuffer(wiring.Component):
                 "tags": Out(ArrayLayout(tag_bits, vcs)),
                 "select": In(vc),
                 "data": Out(data_bits),
-                "pop": In(1),
+                "pop": In(vcs),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        bits = ceil_log2(self.depth)
-        ends = [Signal(bits, name=f"end{v}") for v in range(self.vcs)]
-        firsts = [Signal(bits, name=f"first{v}") for v in range(self.vcs)]
+        ends, firsts = [], []
         for v in range(self.vcs):
             push = Signal(name=f"push{v}")
-            pop = Signal(name=f"pop{v}")
-            m.d.comb += push.eq(self.push & self._is(self.push_vc, v))
-            m.d.comb += pop.eq(self.pop & self._is(self.select, v))
-            self._queue(m, v, ends[v], firsts[v], push, pop)
-            tags = _memory(m, f"tags{v}", self.depth, self.push_tag, push, ends[v], firsts[v])
-            m.d.comb += self.tags[v].eq(tags)
-        to = self._row(ends, self.push_vc)
-        rows = self.vcs << bits
-        at = self._row(firsts, self.select)
+            m.d.comb += push.eq(self.push & ((self.push_vc == v) if self.vcs > 1 else 1))
+            end, first = self._queue(m, v, push)
+            ends.append(end)
+            firsts.append(first)
+        to, at = self._row(ends, self.push_vc), self._row(firsts, self.select)
+        rows = self.vcs << ceil_log2(self.depth)
         m.d.comb += self.data.eq(_memory(m, "rows", rows, self.push_data, self.push, to, at))
         return m
-
-    def _is(self, vc: Value, v: int) -> Value | int:
-        return vc == v if self.vcs > 1 else 1
 
     def _row(self, pointers: list[Signal], vc: Value) -> Value:
         return Cat(choose(pointers, vc), vc[: ceil_log2(self.vcs)])
 
-    def _queue(
-        self, m: Module, v: int, end: Signal, first: Signal, push: Signal, pop: Signal
-    ) -> None:
-        """Pointers and the flag of queue ``v``; a full queue differs from an empty one by it."""
-        following = self._after(first)
+    def _queue(self, m: Module, v: int, push: Value) -> tuple[Signal, Signal]:
+        """Queue ``v``: its pointers to the free place behind it and to its first entry.
+
+        The first entry's tag is in a register, which takes the second one's from the memory or,
+        where there is none, the one that comes in.
+        """
+        bits, pop, tag = ceil_log2(self.depth), self.pop[v], self.tags[v]
+        end, first = Signal(bits, name=f"end{v}"), Signal(bits, name=f"first{v}")
+        second = Signal(bits, name=f"second{v}", init=1 % self.depth)
         with m.If(push):
             m.d.sync += end.eq(self._after(end))
         with m.If(pop):
-            m.d.sync += first.eq(following)
-        with m.If(push):
-            m.d.sync += self.filled[v].eq(1)
-        with m.Elif(pop):
-            m.d.sync += self.filled[v].eq(following != end)
+            m.d.sync += [first.eq(second), second.eq(self._after(second))]
+        more, following = Signal(name=f"more{v}"), Value.cast(0)
+        if self.depth > 1:
+            following = _memory(m, f"tags{v}", self.depth, self.push_tag, push, end, second)
+            m.d.comb += more.eq(self.filled[v] & (second != end))
+        with m.If(pop | ~self.filled[v]):
+            m.d.sync += self.filled[v].eq(more | push)
+            m.d.sync += tag.eq(Mux(more, following, Mux(push, self.push_tag, 0)))
+        return end, first
 
     def _after(self, pointer: Signal) -> Value:
         following = (pointer + 1)[: len(pointer)]

@@ -1,19 +1,18 @@
 """Wormhole router: a cycle a hop, credits, round robin, one queue for each virtual channel."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import ceil_log2
 
-from tokenpath.hw.arbiter import Arbiter, choose
+from tokenpath.hw.arbiter import Arbiter, choose, choose_winner
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.params import RouterParams
 from tokenpath.hw.credits import Credits
 from tokenpath.hw.fifo import InputBuffer
-from tokenpath.hw.flit import channel, coordinate_bits, flits, vc_bits
+from tokenpath.hw.flit import channel, coordinate_bits, flits
 from tokenpath.hw.route import Ports, Route
 
 
@@ -30,8 +29,10 @@ class Router(wiring.Component):
     one of the inputs, both the first from a pointer on; the flit is on the output in t, its credit
     on the input's channel in t. A packet holds its output channel from its head to its tail.
 
-    A flit is routed when it enters its buffer, and the turn is kept beside it; crossbar and
-    requests have only the turns that its input can take.
+    A flit is routed when it enters its buffer. Its way, a bit for each channel that its input may
+    ask for, is kept beside it and is in a register when it is first: all that decides who goes
+    where comes from registers. Crossbar and requests have only the turns that an input can take.
+    ``head`` isn't kept: it is the flit that finds its channel free.
     """
 
     def __init__(
@@ -89,12 +90,13 @@ class _Output:
     def __init__(self, m: Module, router: Router, port: int) -> None:
         self.port, self.channel = port, router.output(port)
         self.lanes = router.ports.lanes(port)
-        self.locked = [Signal(name=f"locked{port}_{vc}") for vc in range(self.lanes)]
         self.sent = [Signal(name=f"sent{port}_{vc}") for vc in range(self.lanes)]
+        self.free = [Signal(name=f"free{port}_{vc}", init=1) for vc in range(self.lanes)]
+        self.owners: list[list[_Owner]] = [[] for _ in range(self.lanes)]
         self.open: list[Value] = [Const(1, 1)]
         if port:
-            free = self._free(m, router.cycles[port])
-            self.open = [self._credit(m, router, vc) & free for vc in range(self.lanes)]
+            rested = self._rested(m, router.cycles[port])
+            self.open = [self._credit(m, router, vc) & rested for vc in range(self.lanes)]
 
     def _credit(self, m: Module, router: Router, vc: int) -> Value:
         credits = Credits(slots=router.depths[self.port])
@@ -102,7 +104,7 @@ class _Output:
         m.d.comb += [credits.take.eq(self.sent[vc]), credits.give.eq(self.channel.credit[vc])]
         return credits.any
 
-    def _free(self, m: Module, cycles: int) -> Value:
+    def _rested(self, m: Module, cycles: int) -> Value:
         """The link takes a flit each ``cycles`` cycles."""
         if cycles == 1:
             return Const(1, 1)
@@ -113,108 +115,131 @@ class _Output:
             m.d.sync += left.eq(left - 1)
         return left == 0
 
+    def admits(self, vc: int, source: "_Input", queue: int) -> Value:
+        """Whether channel ``vc`` takes a flit of that queue: it is open, and no other packet's."""
+        owner = _Owner(source, queue, Signal(name=f"owner{self.port}_{vc}_{source.port}_{queue}"))
+        self.owners[vc].append(owner)
+        return self.open[vc] & (self.free[vc] | owner.own)
+
     def arbitrate(self, m: Module, inputs: dict[int, "_Input"]) -> None:
         """Pick an input, send its flit and keep the channel for the rest of its packet."""
         sources = [source for source in inputs.values() if self.port in source.turns]
-        arbiter = Arbiter(count=len(sources))
-        m.submodules[f"arbiter{self.port}"] = arbiter
-        asking = Cat(source.asks(self.port) for source in sources)
-        m.d.comb += [arbiter.requests.eq(asking), arbiter.advance.eq(1)]
-        m.d.comb += self.channel.valid.eq(arbiter.valid)
-        flit = choose([source.flit.as_value() for source in sources], arbiter.index)
-        m.d.comb += self.channel.flit.as_value().eq(flit)
-        for source, granted in zip(sources, arbiter.grant, strict=True):
-            source.granted.append(granted)
-        for vc in range(self.lanes):
-            here = self.channel.flit.vc == vc if self.lanes > 1 else 1
-            m.d.comb += self.sent[vc].eq(arbiter.valid & here)
-            with m.If(self.sent[vc]):
-                m.d.sync += self.locked[vc].eq(~self.channel.flit.tail)
+        m.submodules[f"arbiter{self.port}"] = arbiter = Arbiter(count=len(sources))
+        flit = self.channel.flit
+        flits = [Cat(source.buffer.data, source.asks(self.port, 1)) for source in sources]
+        winner = choose_winner(flits, arbiter.sides)
+        m.d.comb += [
+            arbiter.requests.eq(Cat(source.asks(self.port) for source in sources)),
+            arbiter.allowed.eq(Cat(source.allowed(self.port) for source in sources)),
+            arbiter.advance.eq(1),
+            arbiter.stay.eq(~flit.tail if self.lanes == 1 else 0),
+            self.channel.valid.eq(arbiter.valid),
+            Cat(flit.data.as_value(), flit.tail, flit.vc).eq(winner),
+            flit.head.eq(choose(self.free, flit.vc)),
+        ]
+        granted = dict(zip([source.port for source in sources], arbiter.grant, strict=True))
+        for source in sources:
+            source.granted.append(granted[source.port])
+        for vc, sent in enumerate(self.sent):
+            m.d.comb += sent.eq(arbiter.valid & (flit.vc == vc if self.lanes > 1 else 1))
+            with m.If(sent):
+                m.d.sync += self.free[vc].eq(flit.tail)
+                for source, queue, own in self.owners[vc]:
+                    m.d.sync += own.eq(granted[source.port] & source.picked[queue])
+
+
+class _Owner(NamedTuple):
+    """A queue that may hold a channel, and the register that says that it had it last."""
+
+    source: "_Input"
+    queue: int
+    own: Signal
 
 
 class _Input:
-    """An input port: its buffer, the request it makes, and the flit that it would send."""
+    """An input port: its buffer, and what its queues ask for."""
 
     def __init__(self, m: Module, router: Router, port: int, outputs: dict[int, _Output]) -> None:
         self.port, self.channel = port, router.input(port)
         self.lanes, self.turns = router.ports.lanes(port), router.ports.turns(port)
+        self.channels = [(turn, vc) for turn in self.turns for vc in range(outputs[turn].lanes)]
         self.granted: list[Value] = []
-        turn = max(1, ceil_log2(len(self.turns)))
-        self.several = max(outputs[t].lanes for t in self.turns) > 1
-        way = {"vc": vc_bits(router.vcs) if self.several else 0, "turn": turn}
-        self.tag = data.StructLayout({"head": 1, "tail": 1, "way": data.StructLayout(way)})
         self.buffer = InputBuffer(
-            vcs=self.lanes, depth=router.depths[port], data_bits=32 * router.flit_words,
-            tag_bits=self.tag.size,
+            vcs=self.lanes, depth=router.depths[port], data_bits=32 * router.flit_words + 1,
+            tag_bits=len(self.channels),
         )  # fmt: skip
         m.submodules[f"buffer{port}"] = self.buffer
-        self._enter(m, router)
-        self._request(m, router, outputs)
+        self._enter(m, router, outputs)
+        self._request(m, outputs)
 
-    def _enter(self, m: Module, router: Router) -> None:
+    def _enter(self, m: Module, router: Router, outputs: dict[int, _Output]) -> None:
         """Route a head flit as it arrives; the flits behind it take its way."""
         route = Route(ports=router.ports, port=self.port)
         m.submodules[f"route{self.port}"] = route
         flit, buffer = self.channel.flit, self.buffer
-        way = Signal(self.tag["way"].shape, name=f"way{self.port}")
+        way = Signal(len(self.channels), name=f"way{self.port}")
         ways = [Signal(way.shape(), name=f"way{self.port}_{v}") for v in range(self.lanes)]
-        kept = choose([each.as_value() for each in ways], flit.vc)
-        found = Cat(route.vc[: len(way.vc)], route.turn)
+        found = [
+            (route.turn == self.turns.index(turn))
+            & (route.vc == vc if outputs[turn].lanes > 1 else 1)
+            for turn, vc in self.channels
+        ]
         m.d.comb += [
             route.position.eq(router.position),
             route.destination.eq(flit.data[0]),
-            way.as_value().eq(Mux(flit.head, found, kept)),
+            way.eq(Mux(flit.head, Cat(found), choose(ways, flit.vc))),
             buffer.push.eq(self.channel.valid),
             buffer.push_vc.eq(flit.vc),
-            buffer.push_data.eq(flit.data.as_value()),
-            buffer.push_tag.eq(Cat(flit.head, flit.tail, way)),
+            buffer.push_data.eq(Cat(flit.data.as_value(), flit.tail)),
+            buffer.push_tag.eq(way),
         ]
         for v, each in enumerate(ways):
             with m.If(self.channel.valid & (flit.vc == v if self.lanes > 1 else 1)):
                 m.d.sync += each.eq(way)
 
-    def _request(self, m: Module, router: Router, outputs: dict[int, _Output]) -> None:
-        """Pick a queue whose first flit can leave, if its output picks this input."""
-        width = 1 << (self.tag["way"].shape["vc"].width if self.several else 0)
-        opens, unlocked = [], []
-        for turn in self.turns:
-            output = outputs[turn]
-            for vc in range(width):
-                vc = min(vc, output.lanes - 1)
-                opens.append(output.open[vc])
-                unlocked.append(output.open[vc] & ~output.locked[vc])
-        tags = [data.View(self.tag, self.buffer.tags[v]) for v in range(self.lanes)]
-        ready = [
-            self.buffer.filled[v] & choose(
-                [Mux(tag.head, one, other) for one, other in zip(unlocked, opens, strict=True)],
-                tag.way.as_value(),
-            )
-            for v, tag in enumerate(tags)
-        ]  # fmt: skip
-        self.asking, select = Signal(name=f"asking{self.port}"), self.buffer.select
-        if self.lanes > 1:
-            self.arbiter = Arbiter(count=self.lanes)
-            m.submodules[f"pick{self.port}"] = self.arbiter
-            m.d.comb += self.arbiter.requests.eq(Cat(ready))
-            m.d.comb += [self.asking.eq(self.arbiter.valid), select.eq(self.arbiter.index)]
-        else:
-            m.d.comb += self.asking.eq(ready[0])
-        self.first = Signal(self.tag, name=f"first{self.port}")
-        m.d.comb += self.first.as_value().eq(choose([tag.as_value() for tag in tags], select))
-        self.flit = Signal(self.channel.flit.shape(), name=f"flit{self.port}")
-        way = self.first.way
-        m.d.comb += self.flit.as_value().eq(
-            Cat(self.buffer.data, self.first.head, self.first.tail, way.vc if self.several else 0)
-        )
+    def _request(self, m: Module, outputs: dict[int, _Output]) -> None:
+        """Pick a queue whose first flit can leave, if its output picks this input.
 
-    def asks(self, port: int) -> Value:
-        """Whether it wants output ``port`` in this cycle."""
-        return self.asking & (self.first.way.turn == self.turns.index(port))
+        With one queue here and one channel there nothing has to be known before an output picks:
+        the packet that holds the channel is the arbiter's first, and no other is allowed.
+        """
+        self.picked: list[Value] = [Const(1, 1)]
+        if self.lanes > 1:
+            m.submodules[f"pick{self.port}"] = self.pick = Arbiter(count=self.lanes)
+            self.picked = list(self.pick.grant)
+        self.asking: list[Signal] = []
+        self.later: dict[int, Value] = {}
+        for v in range(self.lanes):
+            asking = Signal(len(self.channels), name=f"asking{self.port}_{v}")
+            for bit, tag, (turn, vc) in zip(
+                asking, self.buffer.tags[v], self.channels, strict=True
+            ):
+                admitted = outputs[turn].admits(vc, self, v)
+                if self.lanes == outputs[turn].lanes == 1:
+                    self.later[turn], admitted = admitted, Const(1, 1)
+                m.d.comb += bit.eq(tag & admitted)
+            self.asking.append(asking)
+        if self.lanes > 1:
+            m.d.comb += self.pick.requests.eq(Cat(asking.any() for asking in self.asking))
+            m.d.comb += self.buffer.select.eq(self.pick.index)
+
+    def asks(self, port: int, vc: int | None = None) -> Value:
+        """Whether it wants output ``port``, or its channel ``vc``, in this cycle."""
+        return Cat(
+            asking[bit] & picked
+            for asking, picked in zip(self.asking, self.picked, strict=True)
+            for bit, channel in enumerate(self.channels)
+            if channel[0] == port and vc in (None, channel[1])
+        ).any()
+
+    def allowed(self, port: int) -> Value:
+        """Whether output ``port`` may pick it, as far as its request doesn't say so."""
+        return self.later.get(port, Const(1, 1))
 
     def leave(self, m: Module) -> None:
         """Take the flit out of its queue if an output picked this input."""
         granted = Cat(self.granted).any()
-        m.d.comb += self.buffer.pop.eq(granted)
-        m.d.comb += self.channel.credit.eq(granted << self.buffer.select[: ceil_log2(self.lanes)])
+        m.d.comb += self.buffer.pop.eq(Cat(granted & picked for picked in self.picked))
+        m.d.comb += self.channel.credit.eq(self.buffer.pop)
         if self.lanes > 1:
-            m.d.comb += self.arbiter.advance.eq(granted)
+            m.d.comb += self.pick.advance.eq(granted)

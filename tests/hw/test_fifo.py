@@ -32,7 +32,7 @@ def test_queues_in_order(vcs, depth):
             ctx.set(dut.push_data, entry[0])
             ctx.set(dut.push_tag, entry[1])
             ctx.set(dut.select, at)
-            ctx.set(dut.pop, pop)
+            ctx.set(dut.pop, pop << at)
             if queues[at]:
                 assert ctx.get(dut.data) == queues[at][0][0]
             await ctx.tick()
