@@ -42,6 +42,7 @@ class Array(wiring.Component):
         :meth:`modules` has those modules. Simulation in Python needs the components themselves.
         """
         self.arch, self.black_boxes = arch, black_boxes
+        self._signatures: dict[str, wiring.Signature] = {}
         self.tiles: list[Any] = []
         ports = {
             name: Out(member.shape) if member.flow == Out else In(member.shape)
@@ -59,9 +60,8 @@ class Array(wiring.Component):
 
     def modules(self) -> dict[str, wiring.Component]:
         """The different components that an array is made of, by module name."""
-        dims = self.arch.topology.dims
-        hubs = {f"switch{i}": self._switch(i) for i, dim in enumerate(dims) if dim.has_hub}
-        return {"tile": Tile(arch=self.arch), **hubs}
+        hubs = [f"switch{i}" for i, dim in enumerate(self.arch.topology.dims) if dim.has_hub]
+        return {kind: self._make(kind) for kind in ("tile", *hubs)}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -76,23 +76,28 @@ class Array(wiring.Component):
         self._time(m)
         return m
 
-    def _switch(self, dim: int) -> Router:
+    def _make(self, kind: str) -> Any:
         arch = self.arch
+        if kind == "tile":
+            return Tile(arch=arch)
         return Router.of(
-            dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router, hub=dim
-        )
+            dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router,
+            hub=int(kind.removeprefix("switch")),
+        )  # fmt: skip
 
     def _place(self, m: Module, name: str, kind: str) -> Any:
         """A tile or switch: the component, or the interface of an Instance."""
-        number = int(kind.removeprefix("switch")) if kind != "tile" else None
-        component = Tile(arch=self.arch) if number is None else self._switch(number)
         if not self.black_boxes:
+            component = self._make(kind)
             m.submodules[name] = component
             return component
-        interface = component.signature.create(path=(name,))
+        if kind not in self._signatures:
+            self._signatures[kind] = self._make(kind).signature
+        signature = self._signatures[kind]
+        interface = signature.create(path=(name,))
         ports = {
             f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}": value
-            for path, member, value in component.signature.flatten(interface)
+            for path, member, value in signature.flatten(interface)
         }
         m.submodules[name] = Instance(kind, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
         return interface

