@@ -20,7 +20,8 @@ from tokenpath.sw.model import ModelSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-NAMES = ("accuracy", "order_free", "topologies", "speed")
+NAMES = ("accuracy", "order_free", "topologies", "speed", "differential")
+WITH_OPTIONS = ("differential",)
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,8 @@ class RtlMachine:
         self._counts = np.zeros((program.tiles, 2), np.int64)
         self._order: tuple[int, int] | None = None
         self._results: list[Step] = []
+        self._wanted = -1
+        self._found: Any = None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.simulator = Simulator(self.array)
@@ -69,6 +71,23 @@ class RtlMachine:
             self.simulator.advance()
         return self._results.pop()
 
+    def load(self, program: Program) -> None:
+        """Start over with another program of the same Arch, which saves making the simulator."""
+        if program.arch != self.program.arch:
+            raise ValueError("a program of another Arch")
+        self.program = program
+        self._results.clear()
+        self._order, self._wanted = None, -1
+        self._counts[:] = 0
+        self.simulator.reset()
+
+    def words(self, tile: int) -> Any:
+        """Vector memory of a tile, between steps: (vector_words,) int32."""
+        self._wanted, self._found = tile, None
+        while self._found is None:
+            self.simulator.advance()
+        return self._found
+
     def close(self) -> None:
         """Finish the waveform file."""
         if self._waves:
@@ -80,6 +99,8 @@ class RtlMachine:
     async def _serve(self, ctx: Any) -> None:
         await self._load(ctx)
         while True:
+            if self._wanted >= 0:
+                self._found, self._wanted = self._words(ctx, self._wanted), -1
             if self._order is None:
                 await ctx.tick()
                 continue
@@ -147,6 +168,10 @@ class RtlMachine:
             for word in range(words):
                 logits[first + word] = ctx.get(tile.words.row(program.logits_at + word))
         return logits
+
+    def _words(self, ctx: Any, tile: int) -> Any:
+        row, words = self.array.tiles[tile].words.row, self.program.arch.vector_words
+        return np.array([ctx.get(row(address)) for address in range(words)], np.int32)
 
     async def _watch(self, ctx: Any) -> None:
         """Note when instructions issue and end."""

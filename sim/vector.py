@@ -130,7 +130,8 @@ class VectorUnit:
     def _slots(self, i: dict[str, int]) -> Words:
         """The words to combine: m slots of n words, and the initial words when q is set."""
         slots = [self._read(i["src"] + s * i["aux"], i["n"]) for s in range(i["m"])]
-        return np.array(([self._read(i["bux"], i["n"])] if i["q"] else []) + slots)
+        every = ([self._read(i["bux"], i["n"])] if i["q"] else []) + slots
+        return np.array(every, np.int64).reshape(len(every), i["n"])
 
     def sum(self, i: dict[str, int]) -> None:
         """Sum of slots, modulo 2**32."""
@@ -138,7 +139,9 @@ class VectorUnit:
 
     def max(self, i: dict[str, int]) -> None:
         """Maximum of slots."""
-        self.tile.vector[i["dst"] : i["dst"] + i["n"]] = self._slots(i).max(axis=0)
+        self.tile.vector[i["dst"] : i["dst"] + i["n"]] = self._slots(i).max(
+            axis=0, initial=numeric.WORD_MIN
+        )
 
     def rms(self, i: dict[str, int]) -> None:
         """RMSNorm of m vectors; constants are n * eps, sqrt(n) normalised to [1, 2) and its

@@ -125,7 +125,7 @@ def _streams(arch: Arch, op: Op, i: Values, n: int, m: int, q: int) -> list[Acce
                 Access(Memory.QUERIES, False, 0, q),
                 Access(Memory.ACCUMULATORS, True, 0, beats),
                 Access(Memory.SCORES, False, i["bux"], n),
-                _reads(Overlap.ANY, i["src"], q),
+                _reads(Overlap.APART, i["src"], q),
                 _writes(i["dst"], q * m),
                 _writes(i["aux"], q),
             ]

@@ -5,16 +5,17 @@ from dataclasses import replace
 
 import pytest
 from bench import Network, Run, simulate
-from programs import SLOTS, TINY, Writer, images, instruction_times
+from programs import TINY, instruction_times
 
-from tokenpath.hw.arch.isa import Engine, Instr, Op
+from tokenpath.hw.arch.isa import Engine, Op
 from tokenpath.hw.arch.params import RouterParams
+from tokenpath.sim.drawn import Writer, images
 from tokenpath.sim.fast import FastMachine
 
 
 def puts(arch, rng, events):
-    """A random program of SYNC and PUT; semaphores that nothing waits for get a SYNC at the end."""
-    writer, tiles = Writer(arch, rng, values=True), range(arch.tiles)
+    """A random program of SYNC and PUT."""
+    writer, tiles = Writer(arch, rng), range(arch.tiles)
     for _ in range(events):
         tile = rng.randrange(arch.tiles)
         words = rng.choice([0, 1, rng.randint(1, 20), 2 * arch.max_packet_words + 1])
@@ -29,11 +30,6 @@ def puts(arch, rng, events):
                 writer.put(source, [(source + 1) % arch.tiles], words)
         else:
             writer.write(tile, rng.choice(list(Engine)), Op.SYNC)
-    for tile, semaphore in [at for at, n in writer.posted.items() if n and at[1]]:
-        for _ in range(writer.posted[tile, semaphore]):
-            engine = Engine((semaphore - 1) // SLOTS)  # the only one that waits for it
-            writer.queues[tile][engine].append(Instr(op=Op.SYNC, wait=semaphore))
-        writer.posted[tile, semaphore] = 0
     return writer.program(**images(arch, rng))
 
 

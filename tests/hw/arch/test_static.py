@@ -55,12 +55,12 @@ SCORE q=2 n=1 m=8 y=1 | q=3 | 0 | uses 3 queries; there are 2
 SCORE q=1 n=r8 y=1 m=8 bux=248 | n=r9 | 2 | writes score rows 248..256; there are 0..255
 SCORE q=1 n=1 y=1 m=8 dst=2047 | q=2 | 0 | writes words 2047..2048; scratch
 SCORE q=1 n=1 y=1 m=8 src=15 | m=9 y=2 | 0 | reads operand beats 15..16; there are 0..15
-AXPY q=2 n=1 m=8 aux=99 | q=3 | 0 | uses 3 queries; there are 2
-AXPY q=1 n=1 m=16 aux=99 | m=17 | 0 | writes accumulator beats 0..2; there are 0..1
+AXPY q=2 n=1 m=8 aux=99 src=200 | q=3 | 0 | uses 3 queries; there are 2
+AXPY q=1 n=1 m=16 aux=99 src=200 | m=17 | 0 | writes accumulator beats 0..2; there are 0..1
 AXPY q=2 n=1 m=8 aux=99 dst=2032 | dst=2033 | 0 | writes words 2033..2048; scratch
-AXPY q=2 n=1 m=8 aux=2046 | aux=2047 | 0 | writes words 2047..2048; scratch
+AXPY q=2 n=1 m=8 aux=2046 src=200 | aux=2047 | 0 | writes words 2047..2048; scratch
 AXPY q=2 n=1 m=8 aux=99 src=4094 | src=4095 | 0 | reads words 4095..4096; memory
-AXPY q=1 n=1 m=8 aux=99 bux=255 | bux=256 | 0 | reads score rows 256; there are 0..255
+AXPY q=1 n=1 m=8 aux=99 bux=255 src=200 | bux=256 | 0 | reads score rows 256; there are 0..255
 LOAD n=r8 m=8 dst=1984 | n=r9 | 2 | writes words 1984..2055; scratch
 QUANT n=8 m=2 | m=3 | 0 | uses 3 queries; there are 2
 QUANT n=8 m=1 dst=15 | dst=16 | 0 | writes operand beats 16; there are 0..15
@@ -115,7 +115,7 @@ STREAM n=1 m=8 | m=0 | 0 | has 1 rows of no elements; give m, or an n of 0
 DOT n=1 m=8 y=30 | y=31 | 0 | y is 31; give a headroom of 0..30
 DOT n=1 m=8 | y=-1 | 0 | y is -1; give a headroom of 0..30
 SCORE q=1 n=1 y=1 m=8 | m=9 | 0 | y is 1; 3 blocks of a row need a headroom of 2
-AXPY q=1 n=4 m=8 aux=99 y=2 | n=5 | 0 | y is 2; 5 rows need a headroom of 3
+AXPY q=1 n=4 m=8 aux=99 y=2 src=200 | n=5 | 0 | y is 2; 5 rows need a headroom of 3
 QUANT n=8 m=1 x=121 | x=122 | 0 | x is 122; give -102..121 fraction bits
 SILU n=4 x=22 dst=64 | x=23 | 0 | x is 23; give 6..22 fraction bits
 SILU n=4 x=6 dst=64 | x=5 | 0 | x is 5; give 6..22 fraction bits
@@ -128,6 +128,7 @@ ROPE n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..10; apart
 DIV n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..8; apart
 RMS n=4 m=2 aux=8 | aux=7 | 0 | writes words 0..7 and reads words 7..9; apart
 RMS n=4 m=2 aux=8 q=1 bux=11 | bux=5 | 0 | writes words 0..7 and reads words 5..8; apart
+AXPY q=2 n=1 m=8 dst=2 aux=18 | src=1 | 0 | writes words 2..17 and reads words 1..2; apart
 AXPY q=2 n=1 m=8 dst=2 aux=18 | aux=17 | 0 | writes words 17..18 and writes words 2..17; apart
 SUM n=4 m=1 src=2044 | src=2045 | 0 | reads words 2045..2048; begins
 SUM n=4 m=2 aux=8 src=2040 | src=2037 | 0 | reads words 2045..2048; begins

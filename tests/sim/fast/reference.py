@@ -73,8 +73,10 @@ class Reference:
 
     # --- a step ---
 
-    def step(self) -> int:
-        """Run the program once on every tile; returns the cycles."""
+    def step(self, position: int = 0) -> int:
+        """Run the program once on every tile, token 0 at ``position``; returns the cycles."""
+        for index, register, value in self.program.step_registers(position, 0):
+            self.tiles[index].registers[register] = value
         self.now = 0
         self.calendar.clear()
         self.times: dict[tuple[int, int, int], tuple[int, int]] = {}

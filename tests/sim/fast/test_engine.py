@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from programs import TINY, instruction_times, program
+from programs import TINY, instruction_times
 
 from tokenpath.hw.arch.isa import Instr, Op
+from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import FastMachine
 
 ONE = TINY.on("line:1")  # store latency 2, stream depth 4, 8 lanes, 4 vector lanes

@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
-from programs import TINY, program
+from programs import TINY
 
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import RouterParams
+from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import FastMachine
 
 LINE = TINY.on("line:4")

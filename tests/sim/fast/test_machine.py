@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import TINY, images, instruction_times, program, random_program
+from programs import TINY, instruction_times
 from reference import Reference
 
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import Arch, RouterParams
 from tokenpath.sim import golden
+from tokenpath.sim.drawn import images, program, random_program
 from tokenpath.sim.fast import FastMachine, columns, run, tables
 
 TOPOLOGIES = [
@@ -44,10 +45,10 @@ def arches(draw: st.DrawFn) -> Arch:
 
 def compare(arch: Arch, rng: random.Random, events: int) -> Counter[str]:
     """Two steps of a random program, every issue and every end; the corners that it has."""
-    drawn, corners = random_program(arch, rng, events)
+    drawn, corners = random_program(arch, rng, events, values=False)
     reference, machine = Reference(drawn), FastMachine(drawn, values=False)
     for position in range(2):
-        cycles = reference.step()
+        cycles = reference.step(position)
         step = machine.step(0, position)
         assert instruction_times(machine) == reference.times
         assert step.cycles == cycles
@@ -108,9 +109,7 @@ def test_ten_thousand_programs_are_the_same_to_the_cycle():
     packet=st.sampled_from([1, 4, 14]),
 )
 def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
-    drawn, _ = random_program(
-        replace(TINY.on(topology), max_packet_words=packet), rng, events, values=True
-    )
+    drawn, _ = random_program(replace(TINY.on(topology), max_packet_words=packet), rng, events)
     judge, machine = golden.Machine(drawn), FastMachine(drawn)
     for position in range(2):
         want, got = judge.step(0, position), machine.step(0, position)
@@ -122,7 +121,7 @@ def test_values_are_those_of_the_golden_model(topology, rng, events, packet):
 
 
 def test_a_full_log_and_a_full_pool_of_packets_change_nothing(monkeypatch):
-    drawn, _ = random_program(TINY.on("mesh:3x3"), random.Random(8), 60, values=True)
+    drawn, _ = random_program(TINY.on("mesh:3x3"), random.Random(8), 60)
     judge, machine = golden.Machine(drawn), FastMachine(drawn)
     monkeypatch.setattr(tables, "PACKETS", 1)
     cramped = FastMachine(drawn)
@@ -147,14 +146,14 @@ def test_a_value_outside_of_its_memory_is_an_error_of_the_step(cramped):
 
 
 def test_timing_does_not_depend_on_values():
-    drawn, _ = random_program(TINY, random.Random(5), 60, values=True)
+    drawn, _ = random_program(TINY, random.Random(5), 60)
     steps = [FastMachine(drawn, values=values).step(0, 0) for values in (True, False)]
     assert steps[0].cycles == steps[1].cycles
     assert steps[0].ledger == steps[1].ledger
 
 
 def test_without_values_no_memory_of_values_exists():
-    drawn, _ = random_program(TINY, random.Random(5), 20, values=True)
+    drawn, _ = random_program(TINY, random.Random(5), 20)
     machine = FastMachine(drawn, values=False)
     assert machine.values is None
     assert len(machine.engines.log) < 10
@@ -162,7 +161,7 @@ def test_without_values_no_memory_of_values_exists():
 
 
 def test_a_run_feeds_the_prompt_and_then_what_it_generated():
-    drawn, _ = random_program(TINY, random.Random(5), 20, values=True)
+    drawn, _ = random_program(TINY, random.Random(5), 20)
     seen = []
     result = run(drawn, [3, 1], 3, on_step=seen.append)
     assert [step.position for step in result.steps] == [0, 1, 2, 3]

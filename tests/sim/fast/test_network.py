@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from programs import TINY, instruction_times, program
+from programs import TINY, instruction_times
 
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import RouterParams
+from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import FastMachine, columns, network, tables
 
 TOPOLOGIES = [

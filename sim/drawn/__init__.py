@@ -1,0 +1,12 @@
+"""Random machines and programs, shaped like real ones: what the executors are compared on.
+
+A drawn program can't deadlock and has no race; ``Program.check("full")`` accepts it. All drawing
+is from a ``random.Random``, so that a seed names a case.
+"""
+
+from .arches import draw_arch
+from .build import program
+from .images import images
+from .writer import SLOTS, Writer, random_program
+
+__all__ = ["SLOTS", "Writer", "draw_arch", "images", "program", "random_program"]
