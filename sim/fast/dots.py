@@ -19,9 +19,14 @@ from .memories import (
     LANES,
     OP,
     OPERAND_BEATS,
+    OPERAND_ROWS,
     OVERFLOWS,
     SCORE_FRAC,
+    SCORE_QUERIES,
+    SCORE_ROWS,
     SRC,
+    STORE_BEATS,
+    VECTOR_WORDS,
     WEIGHT_MANTISSA,
     M,
     N,
@@ -132,18 +137,18 @@ def add_blocks(work: I64, terms: int, blocks: int, sums: int, rows: int) -> None
 
 @kernel
 def dot_rows(
-    values: Values, tile: int, operand_beat: int, ops: I64, stream_src: int, k: int, frac: int
+    values: Values, tile: int, operand_beat: int, stream_src: int, k: int, frac: int
 ) -> int:
     """Product of each row with one resident vector into ``work``; how many summands were clamped.
 
     A number is a sum over blocks, each rounded and clamped once. The blocks of many rows go through
     each loop at once, so that short rows are as fast as long ones.
     """
-    params, work, rows = values.params, values.work, ops[N]
+    params, work, ops, rows = values.params, values.work, values.ops, values.ops[N]
     beats = -(-ops[M] // params[LANES])
     block, blocks = params[BLOCK], beats * params[BLOCKS]
-    first = place(tile, stream_src, rows * beats, values.elements.shape[1])
-    operand = place(tile, operand_beat, beats, values.operand.shape[1])
+    first = place(tile, stream_src, rows * beats, params[STORE_BEATS])
+    operand = place(tile, operand_beat, beats, params[OPERAND_ROWS])
     batch = max(1, min(rows, BATCH // max(1, blocks)))
     size, clamped = batch * blocks, 0
     factors, downs, sums = rows, rows + size, rows + 2 * size
@@ -160,13 +165,14 @@ def dot_rows(
 
 
 @part
-def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
+def dot(values: Values, tile: int, stream_src: int) -> int:
     """DOT: one number a row into vector memory. SCORE: scores of q queries into score memory.
 
     The maxima of the rounded-up scores go into vector memory. Counts the sums that wrap; returns
     how many summands were clamped.
     """
-    params, work, rows, words = values.params, values.work, ops[N], values.vector.shape[1]
+    params, work, ops, rows = values.params, values.work, values.ops, values.ops[N]
+    words = params[VECTOR_WORDS]
     queries, k, frac = ops[Q], params[KV_MANTISSA], params[SCORE_FRAC]
     scored = ops[OP] == SCORE
     if not scored:
@@ -175,10 +181,10 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
     clamped = overflowed = 0
     for query in range(queries):
         beat = ops[SRC] + query * params[OPERAND_BEATS]
-        clamped += dot_rows(values, tile, beat, ops, stream_src, k, frac)
+        clamped += dot_rows(values, tile, beat, stream_src, k, frac)
         if scored:
-            row_of_tile = place(tile, query, 1, values.scores.shape[1])
-            scores = place(row_of_tile, ops[BUX], rows, values.scores.shape[2])
+            row_of_tile = place(tile, query, 1, params[SCORE_QUERIES])
+            scores = place(row_of_tile, ops[BUX], rows, params[SCORE_ROWS])
             maximum = NO_ROWS
             for row in range(rows):
                 poke(values.scores, scores + row, peek(work, row))
@@ -189,5 +195,5 @@ def dot(values: Values, tile: int, ops: I64, stream_src: int) -> int:
             for row in range(rows):
                 poke(values.vector, target + row, peek(work, row))
                 overflowed += peek(values.vector, target + row) != peek(work, row)
-    values.counters[tile, OVERFLOWS] += overflowed
+    values.counters[2 * tile + OVERFLOWS] += overflowed
     return clamped

@@ -1,9 +1,9 @@
 """Loads, stores and two loops over 32 elements as LLVM instructions, in place of numba's indexing.
 
-All take an array and a place in its flat, C-contiguous buffer, whatever its shape, and check
-nothing. Integers come out and go in as int64. The loops are vectors of 32, which LLVM splits into
-whatever the machine has (``vpmaddwd`` with AVX2): 2 ns for a product sum and 3 ns for a scaled
-addition, where its own vectoriser reaches 4 and 18 ns.
+All take an array, or the pointer to one, and a place in its flat, C-contiguous buffer, whatever
+its shape, and check nothing. Integers come out and go in as int64. The loops are vectors of 32,
+which LLVM splits into whatever the machine has (``vpmaddwd`` with AVX2): 2 ns for a product sum and
+3 ns for a scaled addition, where its own vectoriser reaches 4 and 18 ns.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,9 @@ _WORDS = ir.VectorType(_I32, WIDTH)
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, at: Any, width: int = 0) -> Any:
     """Pointer to one element, or to a vector of ``width``."""
-    pointer = builder.gep(context.make_array(kind)(context, builder, array).data, [at])
+    is_array = isinstance(kind, types.Array)
+    first = context.make_array(kind)(context, builder, array).data if is_array else array
+    pointer = builder.gep(first, [at])
     vector = ir.VectorType(context.get_data_type(kind.dtype), width)
     return builder.bitcast(pointer, vector.as_pointer()) if width else pointer
 

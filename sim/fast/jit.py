@@ -64,6 +64,7 @@ def _pointer(kind: Any) -> Any:
     return pointer
 
 
+pointer8, pointer16 = _pointer(types.int8), _pointer(types.int16)
 pointer32, pointer64 = _pointer(types.int32), _pointer(types.int64)
 """From an address to something to index, without any check."""
 

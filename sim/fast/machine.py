@@ -16,7 +16,7 @@ from .jit import announce
 from .ledger import Tracer
 from .ledger import trace as trace_back
 from .loop import simulate
-from .state import I32, I64, addresses
+from .state import I64, addresses
 
 REFUSED = {
     c.OVERWRITTEN: "overwrites beats of a STREAM that no operation has taken",
@@ -60,12 +60,6 @@ class FastMachine:
     def values(self) -> Any:
         """The memories of the tiles, Values; None without."""
         return self.replayer.values if self.has_values else None
-
-    @property
-    def payload(self) -> I32:
-        """Words of the packets under way, of a machine with values."""
-        words: I32 = self.replayer.payload
-        return words
 
     def step(self, token: int, position: int) -> Step:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
@@ -142,7 +136,7 @@ class FastMachine:
         )
         if self.has_values:
             self.replayer.finish(self.engines)
-            self.replayer.make_room(self.engines, self.program.arch.max_packet_words)
+            self.replayer.make_room()
 
     # --- results ---
 

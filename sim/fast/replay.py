@@ -1,14 +1,12 @@
 """The values of a step, replayed in the order of issue: time never depends on them."""
 
 # ruff: noqa: F403, F405
-import numpy as np
-
 from tokenpath.sim.compiled import kernel
 
 from .columns import *
 from .jit import inner
-from .state import I32, I64, Engines, engines_at
-from .values import Values, append, compute, deliver
+from .state import I64, Engines, engines_at
+from .values import append, compute, deliver, inject, values_at
 
 
 @inner
@@ -28,29 +26,28 @@ def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
 
 
 @kernel
-def replay(engines: I64, values: Values, vector: I32, payload: I32) -> None:
+def replay(engines: I64, values: I64) -> None:
     """Do what the log says and empty it, without the GIL.
 
-    ``vector`` (tiles, words), ``payload`` (packets * MAX_WORDS,).
+    Takes the addresses of the arrays of Engines and Values. Raises IndexError when an instruction
+    leaves a memory of its tile.
     """
-    s = engines_at(engines)
-    ops, log = np.zeros(10, np.int64), s.log
+    s, v = engines_at(engines), values_at(values)
+    log = s.log
     for index in range(s.g[LOG_N]):
         at = index * L_WIDTH
         kind, tile, a = log[at] & 3, log[at] >> 2, log[at + 1]
         if kind == L_COMPUTE:
-            resolve(s, tile, a * CODE_WIDTH, ops)
-            compute(values, tile, ops, log[at + 2])
+            resolve(s, tile, a * CODE_WIDTH, v.ops)
+            compute(v, tile, log[at + 2])
         elif kind == L_APPEND:
-            resolve(s, tile, a * CODE_WIDTH, ops)
-            append(values, tile, ops[1], ops[2], ops[5])
+            resolve(s, tile, a * CODE_WIDTH, v.ops)
+            append(v, tile, v.ops[1], v.ops[2], v.ops[5])
         elif kind == L_INJECT:
-            to, src = a * s.constants[MAX_WORDS], log[at + 2]
-            for k in range(log[at + 3]):
-                payload[to + k] = vector[tile, src + k]
+            inject(v, tile, log[at + 2], log[at + 3], a * s.constants[MAX_WORDS])
         else:
             words, op = log[at + 3] >> 8, log[at + 3] & 255
-            deliver(values, payload, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)
+            deliver(v, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)
     s.g[LOG_N] = 0
 
 

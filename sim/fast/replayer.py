@@ -9,9 +9,9 @@ import numpy as np
 from tokenpath.hw.arch.program import Program
 
 from . import columns as c
+from .memories import PAYLOAD_WORDS, make_values
 from .replay import replay
 from .state import I64, Engines, addresses
-from .values import make_values
 
 CHUNKS = 4
 """Logs in turn: one is being written, the others wait to be replayed."""
@@ -25,18 +25,17 @@ class Replayer:
     """
 
     def __init__(self, program: Program, engines: Engines) -> None:
-        self.values = make_values(program)
-        self.payload = np.zeros(0, np.int32)
-        self.make_room(engines, program.arch.max_packet_words)
+        self.values = make_values(program, len(engines.packets) // c.K_WIDTH)
         self.compiler: Popen[bytes] | None = None
         self._free = [np.zeros_like(engines.log) for _ in range(CHUNKS - 1)]
         self._running: deque[tuple[Future[None], I64]] = deque()
         self._thread = ThreadPoolExecutor(1, "values")
 
-    def make_room(self, engines: Engines, packet_words: int) -> None:
-        """Hold the payload of as many packets as the engines have. Nothing may be running."""
-        more = len(engines.packets) // c.K_WIDTH * packet_words - len(self.payload)
-        self.payload = np.concatenate([self.payload, np.zeros(more, np.int32)])
+    def make_room(self) -> None:
+        """Hold the payload of twice as many packets. Nothing may be running."""
+        payload = np.concatenate([self.values.payload, np.zeros_like(self.values.payload)])
+        self.values.params[PAYLOAD_WORDS] = len(payload)
+        self.values = self.values._replace(payload=payload)
 
     def hand_over(self, engines: Engines) -> Engines:
         """Replay the log in the background; returns the engines with an empty one."""
@@ -62,4 +61,4 @@ class Replayer:
         if self.compiler:
             self.compiler.wait()
             self.compiler = None
-        replay(addresses(engines), self.values, self.values.vector, self.payload)
+        replay(addresses(engines), addresses(self.values))

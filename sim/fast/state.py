@@ -1,5 +1,6 @@
 """The state of a simulated array: arrays for Python, the same as pointers for kernels."""
 
+from collections.abc import Hashable
 from functools import cache
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -78,18 +79,19 @@ class Network(NamedTuple):
 
 
 @cache
-def _types(name: str) -> tuple[Any, ...]:
-    """The type of the elements of each field of Engines or Network."""
-    hints: dict[str, Any] = get_type_hints(globals()[name])
+def _types(kind: Any) -> tuple[Any, ...]:
+    """The type of the elements of each field of a tuple of arrays."""
+    hints: dict[str, Any] = get_type_hints(kind)
     return tuple(get_args(get_args(hint)[1])[0] for hint in hints.values())
 
 
-def addresses(arrays: Engines | Network) -> I64:
-    """Where the arrays are, valid as long as they live. Raises TypeError for one of another
-    type.
+def addresses(arrays: tuple[Any, ...]) -> I64:
+    """Where the arrays of a NamedTuple are, valid as long as they live. Raises TypeError for one
+    of another type.
     """
-    kinds = _types(type(arrays).__name__)
-    for (name, array), kind in zip(arrays._asdict().items(), kinds, strict=True):
+    kind_of: Hashable = type(arrays)
+    names, kinds = type(arrays)._fields, _types(kind_of)  # type: ignore[attr-defined]
+    for name, array, kind in zip(names, arrays, kinds, strict=True):
         if array.dtype != kind or not array.flags.c_contiguous:
             raise TypeError(f"{name} is {array.dtype}: make it contiguous {kind.__name__}")
     return np.array([array.ctypes.data for array in arrays], np.int64)

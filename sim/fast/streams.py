@@ -7,6 +7,7 @@ from tokenpath.sim.compiled import jit, part
 
 from .intrinsics import WIDTH, add_scaled, peek, poke
 from .memories import (
+    ACCUMULATORS,
     ACT_BITS,
     AUX,
     BLOCK,
@@ -16,8 +17,12 @@ from .memories import (
     KV_MANTISSA,
     LANES,
     SCORE_FRAC,
+    SCORE_QUERIES,
+    SCORE_ROWS,
     SRC,
+    STORE_BEATS,
     SUM_FRAC,
+    VECTOR_WORDS,
     WEIGHT_MANTISSA,
     M,
     N,
@@ -92,17 +97,18 @@ def add_rows(
 
 
 @part
-def axpy(values: Values, tile: int, ops: I64, stream_src: int) -> int:
+def axpy(values: Values, tile: int, stream_src: int) -> int:
     """Sums of p and of p times each row of V, for q queries; how many summands were clamped."""
-    params, vector, work, words = values.params, values.vector, values.work, values.vector.shape[1]
+    params, vector, work, ops = values.params, values.vector, values.work, values.ops
+    words = params[VECTOR_WORDS]
     rows, m, clamped, limit = ops[N], ops[M], 0, jit.term_limit(ops[Y])
     beats = -(-m // params[LANES])
-    first = place(tile, stream_src, rows * beats, values.elements.shape[1])
-    place(0, 0, beats * params[LANES], values.accumulators.size)
+    first = place(tile, stream_src, rows * beats, params[STORE_BEATS])
+    place(0, 0, beats * params[LANES], params[ACCUMULATORS])
     for query in range(ops[Q]):
         maximum = peek(vector, place(tile, ops[SRC] + query, 1, words))
-        row_of_tile = place(tile, query, 1, values.scores.shape[1])
-        scores = place(row_of_tile, ops[BUX], rows, values.scores.shape[2])
+        row_of_tile = place(tile, query, 1, params[SCORE_QUERIES])
+        scores = place(row_of_tile, ops[BUX], rows, params[SCORE_ROWS])
         weigh(values.scores, scores, maximum, params[SCORE_FRAC], params[ACT_BITS], work, rows)
         total, sum_frac = 0, params[SUM_FRAC + ops[Y]]
         for row in range(rows):
@@ -136,12 +142,12 @@ def load_block(
 
 
 @part
-def load(values: Values, tile: int, ops: I64, stream_src: int) -> None:
+def load(values: Values, tile: int, stream_src: int) -> None:
     """Rows of the store as words."""
-    params, m = values.params, ops[M]
+    params, ops, m = values.params, values.ops, values.ops[M]
     block, k, row_beats = params[BLOCK], params[WEIGHT_MANTISSA], -(-m // params[LANES])
-    beat = place(tile, stream_src, ops[N] * row_beats, values.elements.shape[1])
-    target = place(tile, ops[DST], ops[N] * m, values.vector.shape[1])
+    beat = place(tile, stream_src, ops[N] * row_beats, params[STORE_BEATS])
+    target = place(tile, ops[DST], ops[N] * m, params[VECTOR_WORDS])
     for _ in range(ops[N]):
         at, scale = beat * params[LANES], beat * params[BLOCKS]
         for first in range(0, m, block):

@@ -15,6 +15,7 @@ from .intrinsics import peek, poke
 from .memories import (
     ACT_BITS,
     ACT_MANTISSA,
+    APPEND_BEATS,
     AUX,
     BLOCK,
     BLOCKS,
@@ -25,7 +26,9 @@ from .memories import (
     LANES,
     OP,
     OPERAND_BEATS,
+    OPERAND_ROWS,
     SRC,
+    VECTOR_WORDS,
     M,
     N,
     Q,
@@ -45,9 +48,10 @@ MAX, ARGPAIR = int(Op.MAX), int(Op.ARGPAIR)
 
 
 @kernel
-def store_saturated(vector: I32, tile: int, at: int, work: I64, n: int) -> int:
+def store_saturated(values: Values, tile: int, at: int, n: int) -> int:
     """Write words that an operation saturates; how many are at the rails."""
-    target, railed = place(tile, at, n, vector.shape[1]), 0
+    vector, work, railed = values.vector, values.work, 0
+    target = place(tile, at, n, values.params[VECTOR_WORDS])
     for i in range(n):
         word = peek(work, i)
         poke(vector, target + i, word)
@@ -56,9 +60,10 @@ def store_saturated(vector: I32, tile: int, at: int, work: I64, n: int) -> int:
 
 
 @part
-def combine_slots(vector: I32, tile: int, ops: I64, work: I64) -> int:
+def combine_slots(values: Values, tile: int) -> int:
     """SUM (modulo 2**32) or MAX of slots, and of initial words if q; how many sums wrapped."""
-    n, size, largest = ops[N], vector.shape[1], ops[OP] == MAX
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    n, largest = ops[N], ops[OP] == MAX
     for i in range(n):
         poke(work, i, WORD_MIN if largest else 0)
     for slot in range(-1 if ops[Q] else 0, ops[M]):
@@ -81,12 +86,13 @@ def scale_words(work: I64, n: int, factor: int, shift: int) -> None:
 
 
 @part
-def rms(vector: I32, tile: int, ops: I64, work: I64) -> int:
+def rms(values: Values, tile: int) -> int:
     """RMSNorm of m vectors; how many words are at the rails.
 
     The constants are n * eps, sqrt(n) normalised to [1, 2) and its exponent.
     """
-    n, size, railed = ops[N], vector.shape[1], 0
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    n, railed = ops[N], 0
     constants = place(tile, ops[AUX], 3, size)
     epsilon, root, exponent = (
         peek(vector, constants),
@@ -107,14 +113,15 @@ def rms(vector: I32, tile: int, ops: I64, work: I64) -> int:
             for i in range(n):
                 poke(work, i, peek(work, i) * peek(vector, gains + i))
             scale_words(work, n, 1, 16)
-        railed += store_saturated(vector, tile, ops[DST] + index * n, work, n)
+        railed += store_saturated(values, tile, ops[DST] + index * n, n)
     return railed
 
 
 @part
-def rope(vector: I32, tile: int, ops: I64, work: I64) -> int:
+def rope(values: Values, tile: int) -> int:
     """Rotate each adjacent pair of words of m vectors by its cosine and sine."""
-    n, size = ops[N], vector.shape[1]
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    n = ops[N]
     words = n * ops[M]
     source, table = place(tile, ops[SRC], words, size), place(tile, ops[AUX], n, size)
     for first in range(0, words, max(n, 1)):
@@ -124,29 +131,31 @@ def rope(vector: I32, tile: int, ops: I64, work: I64) -> int:
             poke(work, first + i, a * cos - b * sin)
             poke(work, first + i + 1, a * sin + b * cos)
     scale_words(work, words, 1, ROPE_FRAC)
-    return store_saturated(vector, tile, ops[DST], work, words)
+    return store_saturated(values, tile, ops[DST], words)
 
 
 @part
-def silu(vector: I32, tile: int, ops: I64, work: I64) -> int:
+def silu(values: Values, tile: int) -> int:
     """SiLU(gate) * up."""
-    n, size = ops[N], vector.shape[1]
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    n = ops[N]
     gate, up = place(tile, ops[SRC], n, size), place(tile, ops[AUX], n, size)
     for i in range(n):
         poke(work, i, jit.silu_mul(peek(vector, gate + i), peek(vector, up + i), ops[X]))
-    return store_saturated(vector, tile, ops[DST], work, n)
+    return store_saturated(values, tile, ops[DST], n)
 
 
 @part
-def div(vector: I32, tile: int, ops: I64, work: I64) -> int:
+def div(values: Values, tile: int) -> int:
     """Each of m vectors over its denominator."""
-    n, m, size = ops[N], ops[M], vector.shape[1]
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    n, m = ops[N], ops[M]
     above, below = place(tile, ops[SRC], n * m, size), place(tile, ops[AUX], m, size)
     for index in range(m):
         denominator = peek(vector, below + index)
         for i in range(index * n, (index + 1) * n):
             poke(work, i, jit.divide(peek(vector, above + i), denominator, ops[X], ops[Y], ops[Q]))
-    return store_saturated(vector, tile, ops[DST], work, n * m)
+    return store_saturated(values, tile, ops[DST], n * m)
 
 
 @part
@@ -181,18 +190,19 @@ def quant_block(
 
 
 @part
-def quant(values: Values, tile: int, ops: I64) -> None:
+def quant(values: Values, tile: int) -> None:
     """Words to blocks: in operand memory a query each, or back to back in the append buffer."""
-    params, n, size = values.params, ops[N], values.vector.shape[1]
+    params, ops, n = values.params, values.ops, values.ops[N]
+    size, rows = params[VECTOR_WORDS], params[OPERAND_ROWS]
     block, blocks, beats = params[BLOCK], params[BLOCKS], -(-n // params[LANES])
     elements, scales = values.operand, values.operand_scales
     stride, bits, k = params[OPERAND_BEATS], params[ACT_BITS], params[ACT_MANTISSA]
     if ops[Y]:
-        elements, scales = values.append, values.append_scales
+        elements, scales, rows = values.append, values.append_scales, params[APPEND_BEATS]
         stride, bits, k = beats, params[KV_BITS], params[KV_MANTISSA]
     for index in range(ops[M]):
         source = place(tile, ops[SRC] + index * n, n, size)
-        target = place(tile, ops[DST] + index * stride, beats, elements.shape[1]) * blocks
+        target = place(tile, ops[DST] + index * stride, beats, rows) * blocks
         for b in range(beats * blocks):
             count = min(max(n - b * block, 0), block)
             code = quant_block(
@@ -210,9 +220,10 @@ def quant(values: Values, tile: int, ops: I64) -> None:
 
 
 @part
-def merge(vector: I32, tile: int, ops: I64, work: I64) -> None:
+def merge(values: Values, tile: int) -> None:
     """Records (maxima, sums of p, weighted sums) shifted to the larger maximum and added."""
-    q, n, size = ops[Q], ops[N], vector.shape[1]
+    ops, vector, work, size = values.ops, values.vector, values.work, values.params[VECTOR_WORDS]
+    q, n = ops[Q], ops[N]
     words = q * (n + 2)
     source = place(tile, ops[SRC], words, size)
     for i in range(words):
@@ -233,12 +244,13 @@ def merge(vector: I32, tile: int, ops: I64, work: I64) -> None:
 
 
 @part
-def argmax(vector: I32, tile: int, ops: I64) -> None:
+def argmax(values: Values, tile: int) -> None:
     """The first of the largest words and its index: from aux on, or the second word of a pair.
 
     No words give ARGMAX the smallest word and index -1; no pairs change nothing.
     """
-    pairs, n, size = ops[OP] == ARGPAIR, ops[N], vector.shape[1]
+    ops, vector, size = values.ops, values.vector, values.params[VECTOR_WORDS]
+    pairs, n = ops[OP] == ARGPAIR, ops[N]
     step = 2 if pairs else 1
     if pairs and n == 0:
         return

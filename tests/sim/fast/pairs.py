@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 from tokenpath.hw.arch.isa import OPERAND_FIELDS, STREAM_OPS, Instr, Op
 from tokenpath.hw.arch.params import Arch, Format, Numeric
 from tokenpath.hw.arch.program import Code, Program
-from tokenpath.sim.fast.values import append, compute, deliver, make_values
+from tokenpath.sim.compiled import kernel
+from tokenpath.sim.fast import values as kernels
+from tokenpath.sim.fast.memories import make_values, values_at
+from tokenpath.sim.fast.state import addresses
 from tokenpath.sim.golden import Machine
 
 TILES, TILE = 2, 1
@@ -39,6 +42,26 @@ MEMORIES = (
     "append_scales",
     "scores",
 )
+
+
+@kernel
+def compute(values, tile, stream_src):
+    kernels.compute(values_at(values), tile, stream_src)
+
+
+@kernel
+def append(values, tile, dst, src, n):
+    kernels.append(values_at(values), tile, dst, src, n)
+
+
+@kernel
+def inject(values, tile, src, words, at):
+    kernels.inject(values_at(values), tile, src, words, at)
+
+
+@kernel
+def deliver(values, at, words, tile, dst, op):
+    kernels.deliver(values_at(values), at, words, tile, dst, op)
 
 
 @st.composite
@@ -102,7 +125,7 @@ class Pair:
             codes(rng, (TILES, STORE_BEATS, blocks), numbers.weight.mantissa_bits, mood),
         )
         self.machine = Machine(self.program)
-        self.values = make_values(self.program)
+        self.values = make_values(self.program, packets=4)
         self.tile = self.machine.tiles[TILE]
         self.clamped = self.wrapped = 0
         for tile in self.machine.tiles:
@@ -142,11 +165,12 @@ class Pair:
             self.golden(Op.STREAM, src=stream, n=operands["n"], m=operands["m"])
         self.golden(op, **operands)
         if op == Op.APPEND:
-            append(self.values, TILE, row["dst"], row["src"], row["n"])
+            append(addresses(self.values), TILE, row["dst"], row["src"], row["n"])
         elif op == Op.PUT:
             self.deliver(row)
         else:
-            compute(self.values, TILE, np.array([op, *row.values()], np.int64), stream)
+            self.values.ops[:] = [op, *row.values()]
+            compute(addresses(self.values), TILE, stream)
         self.check()
         self.clamped, self.wrapped = (
             new - old for new, old in zip(self.machine._counts(), before, strict=True)
@@ -162,8 +186,8 @@ class Pair:
             row["aux"] : row["aux"] + row["m"]
         ].tolist():
             packet = self.values.vector[TILE, row["src"] + source : row["src"] + source + count]
-            payload = np.concatenate([[7], packet, [7]]).astype(np.int32)
-            deliver(self.values, payload, 1, count, to, row["dst"] + target, row["x"])
+            self.values.payload[: count + 2] = [7, *packet, 7]
+            deliver(addresses(self.values), 1, count, to, row["dst"] + target, row["x"])
 
     def check(self) -> None:
         """Both sides hold the same numbers in all memories of all tiles, and counted the same."""

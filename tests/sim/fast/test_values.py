@@ -1,14 +1,27 @@
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import EXAMPLES, MEMORIES, MOODS, SCORE_ROWS, SMALL, STORE_BEATS, WORDS, Pair, machines
+from pairs import (
+    EXAMPLES,
+    MEMORIES,
+    MOODS,
+    SCORE_ROWS,
+    SMALL,
+    STORE_BEATS,
+    WORDS,
+    Pair,
+    append,
+    compute,
+    deliver,
+    inject,
+    machines,
+)
 
 from tokenpath.hw.arch.isa import Op, PutOp
-from tokenpath.sim.fast.values import append, compute, deliver
+from tokenpath.sim.fast.state import addresses
 
 
 def test_a_put_stores_adds_or_takes_the_larger():
@@ -103,20 +116,23 @@ def test_a_decode_step_in_small():
 def test_an_operand_outside_of_its_memory_is_refused(operands):
     values = Pair(SMALL).values
     names = ("dst", "src", "aux", "bux", "n", "m", "q", "x", "y")
-    ops = np.array([operands["op"], *(operands.get(name, 0) for name in names)], np.int64)
+    values.ops[:] = [operands["op"], *(operands.get(name, 0) for name in names)]
     before = [array.copy() for array in values]
     with pytest.raises(IndexError, match="outside of a memory"):
-        compute(values, 1, ops, operands.get("stream", 0))
+        compute(addresses(values), 1, operands.get("stream", 0))
     for name in MEMORIES:
         now, old = getattr(values, name)[0], before[values._fields.index(name)][0]
         assert (now == old).all(), f"{name} of another tile"
 
 
 def test_a_packet_or_an_append_outside_of_its_memory_is_refused():
-    values, payload = Pair(SMALL).values, np.zeros(4, np.int32)
-    for at, words, dst in ((0, 5, 0), (0, 2, WORDS - 1), (-1, 1, 0), (0, 1, -1)):
+    arrays = Pair(SMALL).values
+    values, end = addresses(arrays), len(arrays.payload)
+    for at, words, dst in ((end - 4, 5, 0), (0, 2, WORDS - 1), (-1, 1, 0), (0, 1, -1)):
         with pytest.raises(IndexError, match="outside of a memory"):
-            deliver(values, payload, at, words, 1, dst, int(PutOp.STORE))
+            deliver(values, at, words, 1, dst, int(PutOp.STORE))
+        with pytest.raises(IndexError, match="outside of a memory"):
+            inject(values, 1, dst, words, at)
     for dst, src, n in ((47, 0, 2), (0, 7, 2), (-1, 0, 1)):
         with pytest.raises(IndexError, match="outside of a memory"):
             append(values, 1, dst, src, n)
