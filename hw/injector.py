@@ -19,7 +19,8 @@ class Injector(wiring.Component):
     Members, towards the sequencer: ``start`` in the cycle of issue, with the operands ``source``,
     ``target``, ``first`` (descriptor), ``count`` (descriptors), ``op`` and ``semaphore`` held until
     ``done``; ``instant`` in the same cycle: there is no descriptor, nothing will follow. Otherwise
-    ``done`` is 1 in the last cycle of the execution, the one that sends the last flit.
+    ``done`` is 1 in the last cycle of the execution, the one that sends the last flit. ``blocked``
+    is 1 in each cycle in which a flit waits for a credit.
 
     Memories: ``descriptor_address`` in t asks for ``descriptor`` in t + 1; ``address`` in t for
     ``words`` in t + 1, ``flit_words`` of them from any word address on. Both are asked again in
@@ -49,6 +50,7 @@ class Injector(wiring.Component):
                 "semaphore": In(SEMAPHORE_BITS),
                 "instant": Out(1),
                 "done": Out(1),
+                "blocked": Out(1),
                 "descriptor_address": Out(index),
                 "descriptor": In(DESCRIPTOR),
                 "address": Out(address_bits),
@@ -75,6 +77,7 @@ class Injector(wiring.Component):
             with m.State("READ"):
                 m.next = "SEND"
             with m.State("SEND"):
+                m.d.comb += self.blocked.eq(~credits.any)
                 m.d.comb += [sent.eq(credits.any), over.eq(sent & self.o.flit.tail & self.final)]
                 with m.If(over):
                     m.d.sync += [self.index.eq(self.index + 1), self.left.eq(self.left - 1)]

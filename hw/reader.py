@@ -26,6 +26,8 @@ class StreamReader(wiring.Component):
         Pulse in the cycle of the last read.
     read_enable : ``Out(1)``, read_address : ``Out(address_bits)``, read_beat : ``In(layout)``
         The store's read port.
+    full : ``Out(1)``
+        A STREAM waits for room.
     beats : ``Out(stream.Signature(layout))``
         ``valid`` doesn't wait for ``ready``.
     """
@@ -59,6 +61,7 @@ class StreamReader(wiring.Component):
                 "read_enable": Out(1),
                 "read_address": Out(address_bits),
                 "read_beat": In(self.layout),
+                "full": Out(1),
                 "beats": Out(stream.Signature(self.layout)),
             }
         )
@@ -79,6 +82,7 @@ class StreamReader(wiring.Component):
             self.instant.eq(rows.empty),
             reads.eq(reading & (owed != self.depth)),
             self.done.eq(reads & rows.end),
+            self.full.eq(reading & ~reads),
         ]
         m.d.sync += owed.eq(owed + reads - taken)
         with m.If(self.start):

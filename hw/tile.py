@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
 from amaranth.utils import ceil_log2
@@ -12,6 +12,7 @@ from tokenpath.hw.appender import Appender
 from tokenpath.hw.arch.isa import LENGTH_BITS, SEMAPHORES, Engine, Op
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.compute import Compute
+from tokenpath.hw.counters import Counters
 from tokenpath.hw.flit import DESCRIPTOR, channel
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
@@ -36,7 +37,18 @@ class Space(IntEnum):
     DESCRIPTORS = 5
     VECTOR = 6  # words; only scratch can be written
     STORE = 7  # beats
-    COUNTS = 8  # 0: words and terms clamped, 1: sums wrapped; both since reset, modulo 2**32
+    COUNTS = 8  # the numbers of COUNTS, since reset, modulo 2**32
+
+
+EVENTS = (
+    "beats_read", "full_cycles", "starved_cycles", "injected_flits", "blocked_cycles",
+    "running_cycles",
+)  # fmt: skip
+"""What a tile counts: beats that STREAMs read; cycles in which a STREAM waits for room, the lanes
+for a beat; flits sent; cycles in which one waits for a credit, in which an engine isn't done."""
+
+COUNTS = ("saturations", "overflows", *EVENTS)
+"""Words and terms clamped, sums wrapped; then the events."""
 
 
 def host_members(arch: Arch) -> dict[str, Member]:
@@ -118,7 +130,8 @@ class Tile(wiring.Component):
             descriptors=arch.descriptors, **network,
         )  # fmt: skip
         self.sink = Sink(**network)
-        self.counts = [Signal(32, name="saturations"), Signal(32, name="overflows")]
+        self.counters = Counters(events=EVENTS)
+        self.counts = [Signal(32, name=name) for name in COUNTS[:2]] + self.counters.totals
         self.slots = [Signal(32, name=f"slot{i}") for i in range(1, SLOTS + 1)]
 
     def elaborate(self, platform: object) -> Module:
@@ -138,7 +151,7 @@ class Tile(wiring.Component):
             m.submodules[f"{engine.name.lower()}_sequencer"] = sequencer
         for name in ("semaphores", "store", "reader", "appender", "compute", "words"):
             m.submodules[name] = getattr(self, name)
-        for name in ("descriptors", "injector", "sink"):
+        for name in ("descriptors", "injector", "sink", "counters"):
             m.submodules[name] = getattr(self, name)
         self._engines(m)
         self._memory(m)
@@ -275,10 +288,26 @@ class Tile(wiring.Component):
             store.host.payload.address.eq(self.host_address),
             store.host.payload.beat.eq(self.host_data),
         ]
-        late = Signal.like(self.host_address[0], name="late")
-        counting = Signal()
-        m.d.sync += [late.eq(self.host_address[0]), counting.eq(self.host_space == Space.COUNTS)]
-        count = Mux(late, self.counts[1], self.counts[0])
+        self._count(m)
+
+    def _count(self, m: Module) -> None:
+        """What the host reads: counts, or words of vector memory."""
+        counters, reader, injector = self.counters, self.reader, self.injector
+        beats, late, counting = self.compute.beats, Signal(2), Signal()
+        m.d.sync += [
+            late.eq(Mux(self.host_address < 2, self.host_address, 2)),
+            counting.eq(self.host_space == Space.COUNTS),
+        ]
+        m.d.comb += [
+            counters.beats_read.eq(reader.read_enable),
+            counters.full_cycles.eq(reader.full),
+            counters.starved_cycles.eq(beats.ready & ~beats.valid),
+            counters.injected_flits.eq(injector.o.valid),
+            counters.blocked_cycles.eq(injector.blocked),
+            counters.running_cycles.eq(~self.idle),
+            counters.address.eq(self.host_address - 2),
+        ]
+        count = Array([self.counts[0], self.counts[1], counters.word])[late]
         word = self.words.reads[_SENDING].data[0]
         m.d.comb += self.host_word.eq(Mux(counting, count, word))
 

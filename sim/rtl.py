@@ -11,19 +11,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from amaranth.sim import Simulator
+from numpy.typing import NDArray
 
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.program import Program
 from tokenpath.hw.array import Array
 from tokenpath.hw.clock import period
 from tokenpath.hw.load import images, step_slots
-from tokenpath.hw.tile import Space, Tile
+from tokenpath.hw.tile import COUNTS, Space, Tile
 from tokenpath.sim.run import Step
 
 MOST_CYCLES = 1 << 22
 
 SETTLE_CYCLES = 8
 """Counts of clamped and wrapped words are complete so much later than the words."""
+
+
+def counted(counts: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
+    """(tiles,) of each of COUNTS, from (tiles, counts) of a step."""
+    return dict(zip(COUNTS, (counts & 0xFFFFFFFF).T.copy(), strict=True))
 
 
 class Record(NamedTuple):
@@ -47,7 +53,7 @@ class RtlMachine:
         self.program = program
         self.array, self.trace = Array(arch=program.arch), trace
         self.records: list[Record] = []
-        self._counts = np.zeros((program.tiles, 2), np.int64)
+        self._counts = np.zeros((program.tiles, len(COUNTS)), np.int64)
         self._order: tuple[int, int] | None = None
         self._results: list[Step] = []
         self._wanted = -1
@@ -145,14 +151,14 @@ class RtlMachine:
             raise RuntimeError(f"the step didn't end in {MOST_CYCLES} cycles")
         cycles = int(ctx.get(array.cycles))
         await ctx.tick().repeat(SETTLE_CYCLES)
-        counts = self._read_counts(ctx)
-        saturations, overflows = (counts - self._counts).sum(axis=0).tolist()
-        self._counts = counts
+        before, self._counts = self._counts, self._read_counts(ctx)
+        counts = counted(self._counts - before)
         result = array.tiles[program.result_tile].words.row(program.result_at + 1)
         return Step(
             position=position, token=token, logits=self._logits(ctx),
             best=int(ctx.get(result)), cycles=cycles,
-            saturations=saturations, overflows=overflows,
+            saturations=int(counts.pop("saturations").sum()),
+            overflows=int(counts.pop("overflows").sum()), counters=counts,
         )  # fmt: skip
 
     def _read_counts(self, ctx: Any) -> Any:

@@ -4,9 +4,18 @@ A drawn program can't deadlock and has no race; ``Program.check("full")`` accept
 is from a ``random.Random``, so that a seed names a case.
 """
 
-from .arches import draw_arch
+from .arches import draw_arch, draw_router, draw_topology
 from .build import program
 from .images import images
 from .writer import SLOTS, Writer, random_program
 
-__all__ = ["SLOTS", "Writer", "draw_arch", "images", "program", "random_program"]
+__all__ = [
+    "SLOTS",
+    "Writer",
+    "draw_arch",
+    "draw_router",
+    "draw_topology",
+    "images",
+    "program",
+    "random_program",
+]

@@ -16,6 +16,16 @@ TOPOLOGIES: dict[int, tuple[str, ...]] = {
 """Products of dimensions of every shape, by number of tiles."""
 
 
+def draw_topology(rng: random.Random, tiles: int) -> Topology:
+    """A topology of so many tiles, 1..6."""
+    return Topology.parse(rng.choice(TOPOLOGIES[tiles]))
+
+
+def draw_router(rng: random.Random) -> RouterParams:
+    """A router with small buffers, often of one flit."""
+    return RouterParams(depth=rng.choice((1, 1, 2, 3, 4)))
+
+
 def draw_arch(rng: random.Random, tiles: int) -> Arch:
     """A machine with buffers that fill and memories that load quickly."""
     block = rng.choice((4, 4, 8, 16))
@@ -24,9 +34,9 @@ def draw_arch(rng: random.Random, tiles: int) -> Arch:
     depth = rng.choice((2, 3, 4, 5, 8))
     return Arch(
         name="drawn",
-        topology=Topology.parse(rng.choice(TOPOLOGIES[tiles])),
+        topology=draw_topology(rng, tiles),
         numeric=_numeric(rng, block),
-        router=RouterParams(depth=rng.choice((1, 1, 2, 3, 4))),
+        router=draw_router(rng),
         lanes=lanes,
         queries=rng.randint(1, 3),
         vlanes=vlanes,

@@ -1,5 +1,6 @@
 """The array in Amaranth's simulator: bits and cycles equal to the fast simulator's."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from drawn_traffic import traffic
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.params import PRESETS, Arch
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.sequencer import START_CYCLES
+from tokenpath.sim.drawn import draw_arch, random_program
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.rtl import RtlMachine, fast_records, first_difference
 from tokenpath.sw.lower import lower
@@ -88,3 +91,18 @@ def test_a_waveform_is_written(tmp_path: Path) -> None:
     machine.step(0, 0)
     machine.close()
     assert "$enddefinitions" in (tmp_path / "run.vcd").read_text()
+
+
+def test_the_counters_are_fasts() -> None:
+    """Beats, waits of the lanes and flits of each step; a tile's own time is within the step's."""
+    rng = random.Random(5)
+    arch = draw_arch(rng, 2)
+    program, _ = random_program(arch, rng, 30)
+    rtl, fast = RtlMachine(program), FastMachine(program)
+    for position in range(2):
+        mine, wanted = rtl.step(0, position), fast.step(0, position)
+        for name in ("beats_read", "starved_cycles", "injected_flits"):
+            assert mine.counters[name].tolist() == wanted.counters[name].tolist(), name
+        assert mine.counters["beats_read"].min() > 0
+        running = mine.counters["running_cycles"]
+        assert running.max() <= mine.cycles + START_CYCLES and running.min() > mine.cycles // 3
