@@ -1,0 +1,127 @@
+"""Routers of a 5-port mesh on an ECP5-85F, speed 8: LUT4, flip-flops and ns a hop beside those of
+other generators on the same flow (docs/cost.md). Medians of five seeds of place and route for
+ours, two to five for the others."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tokenpath.cost.flow import Cost, Device, cache_folder, tool_versions
+from tokenpath.cost.flow import measure as measure_unit
+from tokenpath.cost.units import Sizes, build
+from tokenpath.hw.arch.params import PRESETS, RouterParams
+
+from .common import markdown
+
+ANCHORS = Path(__file__).with_name("data") / "routers.json"
+SEEDS = range(1, 6)
+PROBE = "probe"
+"""Name of a sketch without packets (single flits, no lock): a mark, and no router to beat."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A router of ours: its parameters, and the VCs and cycles a hop that they give."""
+
+    flit_bits: int
+    depth: int
+    name: str = "wormhole"
+    params: RouterParams = field(default_factory=RouterParams)
+    vcs: int = 1
+    cycles: int = 1
+
+
+POINTS = (Point(32, 4), Point(32, 8), Point(64, 4), Point(64, 8))
+
+REASONS: dict[tuple[int, int, int, str], str] = {}
+"""(flit bits, VCs, depth, column): why another router is better there."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of a table; ``cycles`` a hop as text, where it depends on the turn."""
+
+    name: str
+    lut4: int
+    ff: int
+    mhz: float
+    cycles: str
+    gates: int
+    levels: int
+
+    @property
+    def hop_ns(self) -> float:
+        """Of the shortest way through."""
+        return int(self.cycles.split()[0]) * 1000 / self.mhz
+
+    @property
+    def cells(self) -> list[str]:
+        """As text."""
+        return [
+            self.name, f"{self.lut4:,}", f"{self.ff:,}", f"{self.mhz:.1f}", self.cycles,
+            f"{self.hop_ns:.1f}", f"{self.gates:,}", str(self.levels),
+        ]  # fmt: skip
+
+
+COLUMNS = ["router", "LUT4", "flip-flops", "MHz", "cycles a hop", "ns a hop", "gates", "levels"]
+
+
+def measure() -> str:
+    """A table for each point, as Markdown."""
+    parts = [_section(point) for point in POINTS]
+    versions = ", ".join(f"{name} {number}" for name, number in tool_versions().items())
+    return "\n".join(parts) + f"\nTools: {versions}; the others' figures: {_anchors()['tools']}.\n"
+
+
+def _section(point: Point) -> str:
+    ours, others = _ours(point), list(_others(point))
+    title = f"## {point.flit_bits} bits, {point.vcs} VC, depth {point.depth}\n\n"
+    ranked = sorted([ours, *others], key=lambda row: row.lut4)
+    table = markdown(COLUMNS, [row.cells for row in ranked])
+    routers = [row for row in others if not row.name.startswith(PROBE)]
+    return title + table + "\n" + "".join(_verdict(point, ours, routers))
+
+
+def _ours(point: Point) -> Row:
+    params = replace(point.params, depth=point.depth)
+    arch = replace(PRESETS["tiny"].on("mesh:8x8"), router=params)
+    unit = build("router", Sizes(arch=arch, flit_words=point.flit_bits // 32))
+    cost: Cost = measure_unit(unit, device=Device(), seeds=SEEDS, cache=cache_folder())
+    area = cost.area
+    return Row(
+        f"**Tokenpath {point.name}**", area.lut4, area.ff, cost.mhz, str(point.cycles),
+        area.gates, area.gate_levels,
+    )  # fmt: skip
+
+
+def _others(point: Point) -> Iterator[Row]:
+    for row in _anchors()["rows"]:
+        if (row["flit_bits"], row["vcs"], row["depth"]) == (
+            point.flit_bits, point.vcs, point.depth,
+        ):  # fmt: skip
+            yield Row(
+                row["name"], row["lut4"], row["ff"], median(row["mhz"]), row["cycles"],
+                row["gates"], row["gate_levels"],
+            )  # fmt: skip
+
+
+def _verdict(point: Point, ours: Row, others: list[Row]) -> Iterator[str]:
+    """Beside the best other router, column by column."""
+    if not others:
+        yield "No other router was measured at this point.\n"
+        return
+    for column, text in (("lut4", "LUT4"), ("hop_ns", "ns a hop")):
+        best = min(others, key=lambda row: getattr(row, column))
+        change = getattr(ours, column) / getattr(best, column) - 1
+        line = f"{text}: {change:+.0%} against the best other router, {best.name}."
+        if change >= 0:
+            key = (point.flit_bits, point.vcs, point.depth, column)
+            line += f" {REASONS.get(key, 'The reason is not known yet.')}"
+        yield f"- {line}\n"
+
+
+def _anchors() -> Any:
+    return json.loads(ANCHORS.read_text(encoding="utf-8"))
