@@ -20,8 +20,8 @@ from tokenpath.sw.model import ModelSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-NAMES = ("accuracy", "order_free", "topologies", "speed", "differential")
-WITH_OPTIONS = ("differential",)
+NAMES = ("accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation")
+WITH_OPTIONS = ("differential", "mutation")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from tokenpath.hw.arch.isa import Op, PutOp
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
 from tokenpath.sim import golden
-from tokenpath.sim.drawn import draw_arch, draw_router, draw_topology, random_program
+from tokenpath.sim.drawn import draw_arch, draw_router, random_program
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.rtl import RtlMachine, first_difference
 from tokenpath.sim.verilated import VerilatedMachine
@@ -30,8 +30,15 @@ from tokenpath.sim.verilated import VerilatedMachine
 from .common import markdown
 
 CASES, ARCHES = 10_080, 28
-TILES = (1, 2, 4, 1, 3, 2, 1, 2, 4, 1, 2, 3, 1, 6, 2, 1, 4, 2, 1, 3, 2, 1, 5, 2, 1, 4, 2, 6)
-"""Tiles of each machine in turn."""
+TOPOLOGIES = (
+    *("line:1", "ring:4", "flat:2", "mesh:2x2", "line:1", "full3@board(latency=5,cpf=3)"),
+    *("line2@package(latency=7,cpf=2)", "torus:3x2", "line:1", "switch:4", "line:2", "ring:3"),
+    *("line:1", "ring3@die(latency=2,cpf=1),switch2@board(latency=5,cpf=3)", "switch:2"),
+    *("flat:4", "line:1", "line2@die,full2@package(latency=9,cpf=2)", "line:2"),
+    *("ring3@die(latency=2,cpf=2)", "line:1", "mesh:3x2", "flat:3", "line:4", "line:1"),
+    *("ring5@package(latency=3,cpf=2)", "flat:2", "flat:5"),
+)
+"""The topology of each machine in turn."""
 
 FULLY_CHECKED = 8
 """One program of so many also passes the full check."""
@@ -66,9 +73,8 @@ class Case:
     def machine(self) -> Arch:
         """The machine, the same for all its programs; two have the same tile, which saves time."""
         tile = draw_arch(random.Random(f"{self.seed}:tile {self.arch // 2}"), 1)
-        rng = random.Random(f"{self.seed}:machine {self.arch}")
-        arch = tile.on(draw_topology(rng, TILES[self.arch % len(TILES)]))
-        return replace(arch, router=draw_router(rng))
+        router = draw_router(random.Random(f"{self.seed}:machine {self.arch}"))
+        return replace(tile.on(TOPOLOGIES[self.arch % len(TOPOLOGIES)]), router=router)
 
     def draw(self, arch: Arch) -> tuple[Program, Counter[str], list[tuple[int, int]]]:
         """The program, its corners, and the (token, position) of two steps."""

@@ -4,7 +4,7 @@ A drawn program can't deadlock and has no race; ``Program.check("full")`` accept
 is from a ``random.Random``, so that a seed names a case.
 """
 
-from .arches import draw_arch, draw_router, draw_topology
+from .arches import draw_arch, draw_router
 from .build import program
 from .images import images
 from .writer import SLOTS, Writer, random_program
@@ -14,7 +14,6 @@ __all__ = [
     "Writer",
     "draw_arch",
     "draw_router",
-    "draw_topology",
     "images",
     "program",
     "random_program",

@@ -16,11 +16,6 @@ TOPOLOGIES: dict[int, tuple[str, ...]] = {
 """Products of dimensions of every shape, by number of tiles."""
 
 
-def draw_topology(rng: random.Random, tiles: int) -> Topology:
-    """A topology of so many tiles, 1..6."""
-    return Topology.parse(rng.choice(TOPOLOGIES[tiles]))
-
-
 def draw_router(rng: random.Random) -> RouterParams:
     """A router with small buffers, often of one flit."""
     return RouterParams(depth=rng.choice((1, 1, 2, 3, 4)))
@@ -34,7 +29,7 @@ def draw_arch(rng: random.Random, tiles: int) -> Arch:
     depth = rng.choice((2, 3, 4, 5, 8))
     return Arch(
         name="drawn",
-        topology=draw_topology(rng, tiles),
+        topology=Topology.parse(rng.choice(TOPOLOGIES[tiles])),
         numeric=_numeric(rng, block),
         router=draw_router(rng),
         lanes=lanes,
