@@ -8,7 +8,7 @@ from tokenpath.hw.fifo import InputBuffer
 
 
 @pytest.mark.parametrize(
-    "vcs,depth", [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 3), (3, 4), (4, 5)]
+    "vcs,depth", [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 3), (3, 4), (4, 5), (8, 4), (1, 16)]
 )
 def test_queues_in_order(vcs, depth):
     dut, rng = InputBuffer(vcs=vcs, depth=depth, data_bits=8, tag_bits=3), random.Random(depth)
@@ -20,8 +20,7 @@ def test_queues_in_order(vcs, depth):
             eager = 0.8 if cycle // 50 % 2 else 0.3  # fills up, then empties
             for v, queue in enumerate(queues):
                 assert ctx.get(dut.filled[v]) == bool(queue)
-                if queue:
-                    assert ctx.get(dut.tags[v]) == queue[0][1]
+                assert ctx.get(dut.tags[v]) == (queue[0][1] if queue else 0)
             to, at = rng.randrange(vcs), rng.randrange(vcs)
             entry = (rng.getrandbits(8), rng.getrandbits(3))
             push = rng.random() < eager and len(queues[to]) < depth
