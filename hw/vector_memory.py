@@ -81,7 +81,7 @@ class VectorMemory(wiring.Component):
     def _row_of(self, address: Value, bank: int) -> Value:
         """Row of the one word of an access that lies in ``bank``."""
         first, row = self._split(address)
-        return row + (first > bank)
+        return row if bank == self.width - 1 else row + (first > bank)
 
     def _rotated(self, m: Module, words: list[Value], by: Value) -> list[Value]:
         """``words[(i + by) % width]`` for each i, one stage a bit of ``by``."""

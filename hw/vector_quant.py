@@ -202,7 +202,7 @@ class VectorQuant(wiring.Component):
         slot = Signal(range(max(blocks, 2)))
         for index in range(blocks):
             zero = Mux(to_append, *(ZERO_EXPONENT << k for _, k in self.formats[::-1]))
-            here, behind = slot == index, last_block & (slot < index)
+            here, behind = slot == index, last_block & (slot < index if index else 0)
             m.d.comb += [
                 write.blocks[index].eq(whole & (here | behind)),
                 write.data.scales[index].eq(Mux(here, code, zero)),
