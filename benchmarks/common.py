@@ -20,7 +20,10 @@ from tokenpath.sw.model import ModelSpec
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
-NAMES = ("accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation")
+NAMES = (
+    "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
+    "verilog",
+)  # fmt: skip
 WITH_OPTIONS = ("differential", "mutation")
 
 
