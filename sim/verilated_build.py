@@ -38,7 +38,7 @@ _logger = logging.getLogger("tokenpath")
 def build(arch: Arch, folder: Path | None = None, *, trace: str = "") -> Path:
     """The shared library of an Arch's array, from the cache or made now.
 
-    With ``trace`` "vcd" or "fst" it can write such waveforms. Raises InputError where Verilator, a
+    With ``trace`` "vcd" or "fst" it can write such a waveform. Raises InputError where Verilator, a
     compiler or a library is missing.
     """
     tools = _Tools(trace)
@@ -102,7 +102,22 @@ class _Tools:
         defines = ["-DVERILATOR=1", "-DVM_COVERAGE=0", f"-DVM_TRACE={int(bool(trace))}"]
         defines += [f"-DVM_TRACE_{kind.upper()}={int(kind == trace)}" for kind in TRACES if kind]
         self.cxx_flags = [*COMPILER_FLAGS, *defines]
+        if trace == "fst":
+            self.cxx_flags += ["-I", str(DRIVER.parent)]  # lz4.h
+            self._check_zlib()
         self.mark = _digest([str(self.root), compiler, *self.flags, *self.cxx_flags])
+
+    def _check_zlib(self) -> None:
+        """Verilator's writer of FST compresses with it."""
+        found = subprocess.run(
+            [self.compiler, "-E", "-x", "c++", "-"], input="#include <zlib.h>",
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if found.returncode:
+            raise InputError(
+                "--fst needs zlib's headers, which the C++ compiler doesn't find: install them "
+                "(zlib1g-dev, zlib-devel), or give --vcd"
+            )
 
     def verilate(self, work: Path, verilog: str, top: str) -> list[Path]:
         """C++ of the model of a module in ``work``."""

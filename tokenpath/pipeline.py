@@ -92,10 +92,19 @@ def _saved(path: Path, mapping: Mapping, spec: ModelSpec) -> Program:
     return program
 
 
-def start(program: Program, executor: str, seed: int | None = None) -> Machine:
-    """A machine that runs ``program``; ``seed`` draws the golden model's order of engines."""
-    if executor not in EXECUTORS:
-        raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
+def start(
+    program: Program,
+    executor: str,
+    seed: int | None = None,
+    *,
+    vcd: Path | None = None,
+    fst: Path | None = None,
+) -> Machine:
+    """A machine that runs ``program``; ``seed`` draws the golden model's order of engines.
+
+    One with ``vcd`` or ``fst`` writes its signals there and has a ``close``.
+    """
+    check_executor(executor, vcd=vcd is not None, fst=fst is not None)
     if executor != "fast" and program.elements is None:
         what = "the golden model has no cycles" if executor == "golden" else "hardware has values"
         raise InputError(f"{what}: give a model with weights, or --executor fast")
@@ -110,14 +119,31 @@ def start(program: Program, executor: str, seed: int | None = None) -> Machine:
     if executor == "rtl":
         from tokenpath.sim.rtl import RtlMachine
 
-        return RtlMachine(program)
+        return RtlMachine(program, vcd=vcd)
     if executor == "verilator":
         from tokenpath.sim.verilated import VerilatedMachine
 
-        return VerilatedMachine(program)
+        return VerilatedMachine(program, vcd=vcd, fst=fst)
     from tokenpath.sim.fast import FastMachine
 
     return FastMachine(program)
+
+
+def check_executor(executor: str, *, vcd: bool, fst: bool) -> None:
+    """Refuse an unknown executor, and waveforms that it can't write."""
+    if executor not in EXECUTORS:
+        raise InputError(f"unknown executor {executor!r}; give {', '.join(EXECUTORS)}")
+    if vcd and fst:
+        raise InputError("--vcd and --fst are the same signals in two formats; give one of them")
+    if (vcd or fst) and executor not in ("rtl", "verilator"):
+        option = "--vcd" if vcd else "--fst"
+        raise InputError(
+            f"the {executor} executor has no signals for {option}; give --executor rtl or verilator"
+        )
+    if fst and executor == "rtl":
+        raise InputError(
+            "Amaranth's simulator writes no FST; give --vcd, or --executor verilator with --fst"
+        )
 
 
 class Text:

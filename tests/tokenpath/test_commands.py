@@ -1,6 +1,7 @@
 """The commands that run models: their JSON contract, and bad input, each in one line."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,11 @@ def test_arch_and_program_show_their_parts(capsys: pytest.CaptureFixture[str]) -
         (["--position", "3"], "give --timing-only with it"),
         (["--seed", "3"], "give --executor golden with it"),
         (["--program", "nowhere"], "nowhere"),
+        (["--vcd", "x"], "the fast executor has no signals for --vcd; give --executor rtl or"),
+        (["--fst", "x", "--executor", "golden"], "golden executor has no signals for --fst"),
+        (["--fst", "x", "--executor", "rtl"], "Amaranth's simulator writes no FST; give --vcd"),
+        (["--fst", "x", "--vcd", "y", "--executor", "verilator"], "give one of them"),
+        (["--vcd", "nowhere/x", "--executor", "rtl"], "cannot write nowhere/x: no folder nowhere"),
         (["--save", "nowhere/run"], "cannot write nowhere/run: no folder nowhere"),
     ],
 )
@@ -150,6 +156,32 @@ def test_what_does_not_fit_is_refused_with_what_would(
     assert "unknown architecture field 'lane'; did you mean 'lanes'?" in refusal(
         capsys, *base, *machine
     )
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
+def test_a_waveform_is_whole_or_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException] | None
+) -> None:
+    from tokenpath.commands.decode import _machine
+
+    class Machine:
+        def __init__(self, path: Path) -> None:
+            self.path = path
+            path.write_text("half")
+
+        def close(self) -> None:
+            self.path.write_text("whole")
+
+    def start(*rest: object, fst: Path) -> Machine:
+        return Machine(fst)
+
+    monkeypatch.setattr(pipeline, "start", start)
+    file = tmp_path / "x.fst"
+    with suppress(KeyboardInterrupt, RuntimeError), _machine(None, "verilator", None, None, file):
+        assert not file.exists()
+        if error:
+            raise error
+    assert [path.read_text() for path in tmp_path.iterdir()] == ([] if error else ["whole"])
 
 
 def test_a_refused_decode_leaves_no_file(

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,14 +65,24 @@ def decode(
         typer.Option("--program", metavar="FILE", help="A saved program instead of compiling one."),
     ] = None,
     save: o.Save = None,
+    vcd: Annotated[
+        Path | None,
+        typer.Option("--vcd", metavar="FILE", help="Waveform of all signals (rtl, verilator)."),
+    ] = None,
+    fst: Annotated[
+        Path | None,
+        typer.Option("--fst", metavar="FILE", help="The same, much smaller (verilator)."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Generate text on a simulated array of tiles and say where each token's cycles went."""
     from tokenpath import pipeline
     from tokenpath.files import check_writable
 
-    if save is not None:
-        check_writable(save)
+    pipeline.check_executor(executor, vcd=vcd is not None, fst=fst is not None)
+    for file in (save, vcd, fst):
+        if file is not None:
+            check_writable(file)
     options = pipeline.Options(
         model=model,
         arch=arch,
@@ -89,18 +101,9 @@ def decode(
     job = pipeline.prepare(options, prompt=prompt, values=not timing_only)
     values = job.program.elements is not None
     ids, first = _feed(job, prompt, prompt_ids, position, tokens, values)
-    machine = pipeline.start(job.program, executor, seed)
-    run = _run(
-        job,
-        machine,
-        ids,
-        first,
-        tokens,
-        () if ignore_eos else job.spec.shape.eos,
-        as_json,
-        executor,
-        values,
-    )
+    stop = () if ignore_eos else job.spec.shape.eos
+    with _machine(job.program, executor, seed, vcd, fst) as machine:
+        run = _run(job, machine, ids, first, tokens, stop, as_json, executor, values)
     from tokenpath.sw.bound import bounds
 
     run.about = pipeline.about(
@@ -119,6 +122,25 @@ def decode(
         with replacing(save) as path:
             run.save(path)
     show(run, as_json, job.spec.tokenizer.decode if values and job.spec.tokenizer else None)
+
+
+@contextmanager
+def _machine(
+    program: Any, executor: str, seed: int | None, vcd: Path | None, fst: Path | None
+) -> Iterator[Any]:
+    """The machine; its waveform stays only if the block ends well."""
+    from tokenpath import pipeline
+    from tokenpath.files import replacing
+
+    file = vcd or fst
+    if file is None:
+        yield pipeline.start(program, executor, seed)
+        return
+    with replacing(file) as path:
+        waves = {"vcd": path} if vcd else {"fst": path}
+        machine: Any = pipeline.start(program, executor, seed, **waves)
+        with closing(machine):
+            yield machine
 
 
 def _text(job: Any, tokens: list[int]) -> str | None:
