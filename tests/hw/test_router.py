@@ -196,8 +196,9 @@ SLOW_RING = "line2@package(latency=4,cpf=3),ring3@die"
     [
         ("mesh:3x3", 4, 1), ("mesh:3x3", 4, 2), ("mesh:3x3", 0, 3), ("mesh:2x2", 3, 4),
         ("line:3", 1, 1), ("line:1", 0, 2), ("ring:3", 1, 1), ("ring:5", 4, 2),
-        ("torus:5x5", 24, 2), ("ring:8", 6, 1), ("flat:5", 3, 2), ("switch:4", 4, 2),
-        ("switch:4", 1, 1), (SLOW_SWITCH, 10, 1), (SLOW_SWITCH, 4, 2), (SLOW_RING, 3, 2),
+        ("torus:5x5", 24, 2), ("torus:5x5", 12, 2), ("ring:8", 6, 1), ("ring:8", 3, 4),
+        ("flat:5", 3, 2), ("switch:4", 4, 2), ("switch:4", 1, 1), (SLOW_SWITCH, 10, 1),
+        (SLOW_SWITCH, 4, 2), (SLOW_RING, 3, 2),
     ],
 )  # fmt: skip
 def test_every_cycle_is_the_models(text, node, depth):
