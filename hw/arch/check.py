@@ -44,6 +44,7 @@ def check(program: Program, level: Level = "static", steps: Sequence[Step] | Non
     the last position, each with another token.
     """
     check_structure(program)
+    _formats(program)
     check_code(program)
     if level == "full":
         for position, token in default_steps(program) if steps is None else steps:
@@ -82,6 +83,27 @@ def check_structure(program: Program) -> None:
                 f"program's {name} {bad[0]} is outside {low}..{most}; compile it again"
             )
     _logits(program)
+
+
+def _formats(program: Program) -> None:
+    """Elements and scales of the store fit the formats of the architecture."""
+    numeric, remedy = program.arch.numeric, "compile it for this one"
+    bits = max(numeric.weight.bits, numeric.kv.bits)
+    if program.elements is not None and bits < 8:
+        half = 1 << (bits - 1)
+        allowed = bytes(value & 0xFF for value in range(-half, half))
+        if wild := flat(program.elements).tobytes().translate(None, allowed):
+            value = wild[0] - ((wild[0] & 0x80) << 1)
+            raise InputError(
+                f"program has an element {value} and the architecture {-half}..{half - 1}; {remedy}"
+            )
+    if program.scales is not None and program.scales.nbytes:
+        codes = flat(program.scales)
+        limit = 128 << max(numeric.weight.mantissa_bits, numeric.kv.mantissa_bits)
+        for code in (min(codes), max(codes)):
+            if not -limit <= code < limit:
+                have = f"the architecture {-limit}..{limit - 1}"
+                raise InputError(f"program has a scale code {code} and {have}; {remedy}")
 
 
 def _agree(message: str, *sized: Sequence[object]) -> None:

@@ -1,5 +1,6 @@
 """Program.check lets every compiled program through, on a machine that is large enough."""
 
+from array import array
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from tokenpath.hw.arch.check import default_steps
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.params import PRESETS, Arch, Format
 from tokenpath.hw.arch.program import Program
 from tokenpath.sw.model import ModelShape, load
 
@@ -99,3 +100,39 @@ def test_a_fault_at_one_position_is_found_there(compiled: Compile, roomy: Arch) 
         InputError, match=r"\(APPEND, 1.attention\): writes store beats \d+; there are"
     ):
         short.check()
+
+
+@pytest.mark.parametrize(
+    ("bits", "k", "elements", "scales", "text"),
+    [
+        (8, 3, [-128, 127], [-1024, 1023], ""),
+        (4, 3, [-8, 7], [0, 0], ""),
+        (4, 3, [-8, 8], [0, 0], "program has an element 8 and the architecture -8..7"),
+        (4, 3, [-9, 7], [0, 0], "program has an element -9 and the architecture -8..7"),
+        (8, 3, [0, 0], [0, 1024], "program has a scale code 1024 and the architecture -1024..1023"),
+        (8, 0, [0, 0], [-129, 0], "program has a scale code -129 and the architecture -128..127"),
+    ],
+)
+def test_what_the_formats_cannot_hold_is_refused(
+    hand_made: Callable[..., Program],
+    bits: int,
+    k: int,
+    elements: list[int],
+    scales: list[int],
+    text: str,
+) -> None:
+    tiny = PRESETS["tiny"].on("line:1")
+    fmt = Format(bits=bits, mantissa_bits=k)
+    arch = replace(tiny, numeric=replace(tiny.numeric, weight=fmt, kv=fmt))
+    beat = array("b", [*elements, *[0] * (arch.lanes - 2)])
+    program = replace(
+        hand_made(arch, [([], [], [])], store_beats_used=1),
+        elements=memoryview(beat).cast("B").cast("b", [1, 1, arch.lanes]),
+        scales=memoryview(array("h", scales)).cast("B").cast("h", [1, 1, 2]),
+    )
+    if not text:
+        program.check()
+        return
+    with pytest.raises(InputError) as caught:
+        program.check()
+    assert str(caught.value) == f"{text}; compile it for this one"

@@ -1,6 +1,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,8 +20,12 @@ from pairs import (
     inject,
     machines,
 )
+from programs import TINY
 
-from tokenpath.hw.arch.isa import Op, PutOp
+from tokenpath.hw.arch.isa import Instr, Op, PutOp
+from tokenpath.sim import golden
+from tokenpath.sim.drawn import program
+from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.fast.state import addresses
 
 
@@ -142,3 +147,23 @@ def test_sync_changes_nothing():
     pair = Pair(replace(SMALL, queries=1))
     pair.execute(Op.SYNC)
     assert (pair.clamped, pair.wrapped) == (0, 0)
+
+
+def test_a_score_that_leaves_a_word_wraps_as_in_hardware():
+    """Two blocks of the largest terms, with a headroom that Program.check refuses."""
+    arch = replace(TINY.on("line:1"), numeric=replace(TINY.numeric, score_frac=8))
+    queues = [((Instr(op=Op.STREAM, n=2, m=8),), (Instr(op=Op.SCORE, n=2, m=8, q=1),), ())]
+    elements = np.full((1, 2, arch.lanes), 127, np.int8)
+    elements[0, 1] = -127
+    scales = np.full((1, 2, arch.blocks_per_beat), 60 << 3, np.int16)
+    drawn = program(
+        arch, queues, elements=elements.data, scales=scales.data, store_beats_used=2
+    )  # fmt: skip
+    judge, machine = golden.Machine(drawn), FastMachine(drawn)
+    judge.tiles[0].operand[:] = machine.values.operand[:] = 127
+    for one in (judge, machine):
+        one.step(0, 0)
+    wanted = [-2, 2]  # 2 * (2**31 - 1) and its negative, modulo 2**32
+    assert judge.tiles[0].scores[0, :2].tolist() == wanted
+    assert machine.values.scores[0, 0, :2].tolist() == wanted
+    assert judge.tiles[0].vector[0] == machine.values.vector[0, 0] == 1  # of 2 / 2**8, rounded up
