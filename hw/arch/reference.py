@@ -12,6 +12,15 @@ from .isa import ENGINE_OPS, INSTRUCTION_BITS, LAYOUT, OPERANDS, Engine, Op
 _CASES = (("n = 32, m = 1, q = 0", 32, 1, 0), ("n = 128, m = 4, q = 1", 128, 4, 1))
 
 
+RULES = """\
+Words that an instruction writes lie apart from those that it reads, or begin at the same word as
+them: SUM and MAX as a slot or the initial words, MERGE as a record, RMS, ROPE and DIV as their
+vectors, SILU as gate or up. ARGMAX and ARGPAIR may write where they like. No read goes across the
+front of the inbox. Rows have elements; the headroom of a SCORE holds the blocks of a row, that of
+an AXPY its rows; a SILU has 6..22 fraction bits. `Program.check` refuses what is against this.
+"""
+
+
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
@@ -33,7 +42,7 @@ def isa_page() -> str:
         "# Instructions\n\nGenerated from `hw/arch/isa.py` by `python -m "
         "tokenpath.hw.arch.reference`.\n\n"
         "An operand is `register + immediate`. `wait`, `wait_n` and `post` belong to "
-        "every operation.\n\n"
+        "every operation.\n\n" + RULES + "\n"
         + _table(("operation", "code", "engine", "operands"), rows)
         + f"\n## Layout, {INSTRUCTION_BITS} bits\n\n"
         + _table(("field", "lowest bit", "bits", ""), fields)
