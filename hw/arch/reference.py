@@ -42,7 +42,9 @@ def isa_page() -> str:
         "# Instructions\n\nGenerated from `hw/arch/isa.py` by `python -m "
         "tokenpath.hw.arch.reference`.\n\n"
         "An operand is `register + immediate`. `wait`, `wait_n` and `post` belong to "
-        "every operation.\n\n" + RULES + "\n"
+        "every operation.\n\n"
+        + RULES
+        + "\n"
         + _table(("operation", "code", "engine", "operands"), rows)
         + f"\n## Layout, {INSTRUCTION_BITS} bits\n\n"
         + _table(("field", "lowest bit", "bits", ""), fields)
