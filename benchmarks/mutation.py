@@ -66,7 +66,7 @@ class Copy:
             "NUMBA_CACHE_DIR": str(folder / "numba"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
-        self.sound: dict[tuple[str, ...], bool] = {}
+        self.sound: dict[tuple[str, ...], str] = {}
 
     @contextmanager
     def planted(self, fault: Fault) -> Iterator[None]:
@@ -79,37 +79,37 @@ class Copy:
         finally:
             path.write_text(text, encoding="utf-8")
 
-    def passes(self, command: Sequence[str], seconds: float) -> bool:
-        """Whether a command of Python ends well and in time."""
+    def fails(self, command: Sequence[str], seconds: float) -> str:
+        """How a command of Python ends: "" well, else "fails" or "hangs"."""
         process = subprocess.Popen(
             [sys.executable, "-W", "ignore", *command], cwd=self.root, env=self.environment,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
         try:
-            return process.wait(seconds) == 0
+            return "fails" if process.wait(seconds) else ""
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            return False
+            return "hangs"
 
-    def tests(self, names: Sequence[str]) -> bool:
-        """Whether these tests pass."""
+    def tests(self, names: Sequence[str]) -> str:
+        """How these tests end."""
         options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
-        return self.passes(["-m", "pytest", *options, *names], TEST_SECONDS)
+        return self.fails(["-m", "pytest", *options, *names], TEST_SECONDS)
 
     def judge(self, fault: Fault) -> Outcome:
         """Plant a fault and look for a test that fails."""
         start, names = time.monotonic(), tuple(fault.nearest)
         if names not in self.sound:
             self.sound[names] = self.tests(names)
-        if not self.sound[names]:
+        if self.sound[names]:
             raise SystemExit(f"{' '.join(names)} fail without a fault; mend them first")
         killer = ""
         with self.planted(fault):
-            if not self.tests(names):
-                killer = " ".join(Path(name).name for name in names)
-            elif not self.passes(["-c", CAMPAIGN], CAMPAIGN_SECONDS):
-                killer = "differential"
+            if how := self.tests(names):
+                killer = f"{' '.join(Path(name).name for name in names)} ({how})"
+            elif how := self.fails(["-c", CAMPAIGN], CAMPAIGN_SECONDS):
+                killer = f"differential ({how})"
         return Outcome(fault, killer, time.monotonic() - start)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_traffic import traffic
 
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.params import PRESETS, Arch
@@ -23,10 +22,15 @@ pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable
 
 
 def small(topology: str, **changes: int) -> Arch:
-    """The tiny tile with memories as small as drawn traffic allows."""
-    sizes = {"scratch_words": 64, "inbox_words": 1024, "store_beats": 16}
-    sizes |= {"code_words": 64, "descriptors": 64}
+    """The tiny tile with memories as small as drawn programs allow."""
+    sizes = {"scratch_words": 256, "inbox_words": 512, "store_beats": 32}
+    sizes |= {"code_words": 128, "descriptors": 64}
     return replace(PRESETS["tiny"].on(topology), **(sizes | changes))
+
+
+def drawn(arch: Arch, seed: int) -> Program:
+    """A random program of a dozen pieces a tile."""
+    return random_program(arch, random.Random(seed), 12 * arch.tiles)[0]
 
 
 def mathformer(topology: str) -> Program:
@@ -49,9 +53,9 @@ def compare(rtl, fast, token: int, position: int) -> int:
 @pytest.mark.parametrize(
     ("topology", "seed", "flit_words"), [("mesh:2x1", 2, 4), ("ring:3", 1, 2), ("switch:2", 0, 3)]
 )
-def test_traffic(topology: str, seed: int, flit_words: int) -> None:
-    """Puts of all kinds; what the first step leaves in routers and semaphores shows in the next."""
-    program = traffic(small(topology, flit_words=flit_words), seed)
+def test_a_drawn_program(topology: str, seed: int, flit_words: int) -> None:
+    """What the first step leaves in routers and semaphores shows in the next."""
+    program = drawn(small(topology, flit_words=flit_words), seed)
     rtl, fast = RtlMachine(program, trace=True), FastMachine(program)
     assert all(compare(rtl, fast, 0, position) > 40 for position in range(2))
 
@@ -70,24 +74,23 @@ def test_mathformer_on_several_tiles() -> None:
 
 
 def test_the_first_difference_is_named() -> None:
-    program = traffic(small("mesh:1x1"), 0)
+    program = drawn(small("mesh:1x1"), 0)
     rtl, fast = RtlMachine(program, trace=True), FastMachine(program)
     compare(rtl, fast, 0, 0)
     at = next(i for i, r in enumerate(rtl.records) if r.engine == Engine.NETWORK)
     record = rtl.records[at]
+    label = program.code[0].labels[Engine.NETWORK][record.number]
+    what = f"tile 0 network instruction {record.number} ({label.upper()}, {label})"
     rtl.records[at] = record._replace(issued=record.issued + 1)
     text = first_difference(rtl, fast)
-    assert text == (
-        f"tile 0 network instruction {record.number} (PUT, drawn) issued in "
-        f"{record.issued + 1} instead of {record.issued}"
-    )
+    assert text == f"{what} issued in {record.issued + 1} instead of {record.issued}"
     rtl.records.pop(at)
-    assert "PUT, drawn) never ended" in first_difference(rtl, fast)
+    assert f"{what} never ended" in first_difference(rtl, fast)
     assert len(list(fast_records(fast))) == len(rtl.records) + 1
 
 
 def test_a_waveform_is_written(tmp_path: Path) -> None:
-    machine = RtlMachine(traffic(small("mesh:1x1"), 0), vcd=tmp_path / "run.vcd")
+    machine = RtlMachine(drawn(small("mesh:1x1"), 0), vcd=tmp_path / "run.vcd")
     machine.step(0, 0)
     machine.close()
     assert "$enddefinitions" in (tmp_path / "run.vcd").read_text()

