@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
-    "verilog",
+    "verilog", "rtl", "cost",
 )  # fmt: skip
-WITH_OPTIONS = ("differential", "mutation")
+WITH_OPTIONS = ("differential", "mutation", "rtl")
 
 
 @dataclass(frozen=True)
