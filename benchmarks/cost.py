@@ -86,7 +86,8 @@ def measure() -> str:
     parts = [_section(point) for point in POINTS]
     versions = ", ".join(f"{name} {number}" for name, number in tool_versions().items())
     tools = f"Tools: {versions}; the others' figures: {_anchors()['tools']}."
-    return "\n".join([*parts, f"{NOTE}\n\n{tools}\n"])
+    reasons = "".join(f"- {VERDICTS[column]}: {text}\n" for column, text in REASONS.items())
+    return "\n".join([*parts, f"## Notes\n\n{reasons}\n{NOTE}\n\n{tools}\n"])
 
 
 def _section(point: Point) -> str:
@@ -131,7 +132,7 @@ def _verdict(ours: Row, others: list[Row]) -> Iterator[str]:
         change = getattr(ours, column) / getattr(best, column) - 1
         line = f"{text}: {change:+.0%} against the best other router, {best.name}."
         if change >= 0:
-            line += f" {REASONS.get(column, 'The reason is not known yet.')}"
+            line += " Why: below." if column in REASONS else " The reason is not known yet."
         yield f"- {line}\n"
 
 
