@@ -159,6 +159,8 @@ struct Machine {
         array.rst = 0;
         settle();
     }
+
+    ~Machine() { Verilated::threadContextp(&context); }  // models leave the thread's context
 };
 
 }  // namespace
@@ -169,7 +171,10 @@ extern "C" {
 
 void* tp_make() { return new Machine; }
 
-void tp_free(void* handle) { delete static_cast<Machine*>(handle); }
+void tp_free(void* handle) {
+    delete static_cast<Machine*>(handle);
+    Verilated::threadContextp(Verilated::defaultContextp());
+}
 
 // Rows 0..count - 1 of a memory; a row is the whole of host_data in 32-bit words.
 void tp_write(void* handle, int tile, int space, int count, const char* rows) {

@@ -42,6 +42,11 @@ def test_one_library_runs_every_program_of_a_machine() -> None:
     other, fast = verilated.VerilatedMachine(drawn), FastMachine(drawn)
     for position in range(2):
         compare(other, fast, 0, position)
+    for _ in range(2):  # Verilator's models know their context by the thread's last one
+        machines = [verilated.VerilatedMachine(each) for each in (program, drawn, program)]
+        machine = machines.pop(0)
+        del machines
+        compare(machine, FastMachine(program), 5, 0)
 
 
 @pytest.mark.slow
