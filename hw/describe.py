@@ -1,5 +1,6 @@
 """A unit's Verilog with what its user asks first: ports, clock, reset, parameters, files."""
 
+import gc
 import hashlib
 import json
 import warnings
@@ -48,10 +49,10 @@ def unit_files(
     check_unit(arch, unit, node)
     check_yosys()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Array is asked for its ports only
-        made = _make(arch, unit, node)
-        described = {"tokenpath": version, **_describe(arch, unit, made)}
-    texts = {f"{name}.v": text for name, text in made.texts.items()}
+        warnings.simplefilter("ignore")  # an Array is made for its ports only, and gone here
+        modules, described = _texts_and_description(arch, unit, node)
+        gc.collect()
+    texts = {f"{name}.v": text for name, text in modules.items()}
     texts[WAIVER_FILE] = waiver_file()
     described["files"] = [
         {
@@ -61,6 +62,7 @@ def unit_files(
         }
         for name, text in texts.items()
     ]
+    described = {"tokenpath": version, **described}
     return texts | {DESCRIPTION: json.dumps(described, indent=2) + "\n"}
 
 
@@ -92,6 +94,13 @@ def middle_tile(arch: Arch) -> int:
     return arch.topology.tile_at(tuple(dim.size // 2 for dim in arch.topology.dims))
 
 
+def _texts_and_description(
+    arch: Arch, unit: str, node: int | None
+) -> tuple[dict[str, str], dict[str, Any]]:
+    made = _make(arch, unit, node)
+    return made.texts, _describe(arch, unit, made)
+
+
 def _make(arch: Arch, unit: str, node: int | None) -> _Unit:
     if unit == "array":
         texts = array_verilog(arch)
@@ -116,6 +125,7 @@ def _describe(arch: Arch, unit: str, made: _Unit) -> dict[str, Any]:
         "arch_fingerprint": arch.fingerprint,
         "clock": {"port": "clk", "edge": "rising", "hz": arch.clock_hz},
         "reset": {"port": "rst", "active": "high", "synchronous": True, "cycles": 1},
+        "language": "Verilog-2005",
         "memories": "not reset: undefined until written; the host writes what a program reads",
         "ports": _ports(made.component),
     }

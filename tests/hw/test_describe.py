@@ -1,11 +1,13 @@
 """What `tokenpath verilog` writes: complete, true to the Verilog, the same bytes every time."""
 
+import gc
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
 from amaranth.back import verilog
@@ -23,8 +25,13 @@ HYBRID = SMALL.on("ring3@die,switch2@board")
 
 @pytest.fixture(scope="module")
 def units() -> dict[str, dict[str, str]]:
-    """The files of each unit of HYBRID."""
-    return {unit: unit_files(HYBRID, unit, version="1.2") for unit in UNITS}
+    """The files of each unit of HYBRID, written without a warning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        files = {unit: unit_files(HYBRID, unit, version="1.2") for unit in UNITS}
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
+    return files
 
 
 def declared(text: str, module: str) -> list[tuple[str, str, int]]:
