@@ -2,8 +2,9 @@
 shaped like real ones, on random small machines.
 
 Equal to the bit: all of vector memory (logits and appended rows, which each program loads back,
-among it), the arg max, clamped and wrapped words. Equal to the cycle: each step. A case that fails
-prints the command that repeats it, cut to as few pieces as still fail.
+among it), the arg max, clamped and wrapped words. Equal to the cycle: each step, the beats, flits
+and waits of each tile. A case that fails prints the command that repeats it, cut to as few pieces
+as still fail.
 """
 
 import argparse
@@ -45,6 +46,9 @@ FULLY_CHECKED = 8
 
 EXECUTORS = ("verilator", "rtl")
 
+COUNTED = ("beats_read", "starved_cycles", "injected_flits")
+"""Counters that the fast simulator and the hardware have in common."""
+
 CORNERS = (
     *(op.name for op in Op),
     *(f"PUT {op.name}" for op in PutOp),
@@ -52,7 +56,15 @@ CORNERS = (
     *("stream of appended rows", "append", "beats wrap around", "lanes starve"),
     *("all to one", "burst", "ring", "moving", "put over packets", "put to itself", "empty put"),
     *("put upon put", "back to back to one tile", "contention", "flits wrap around"),
-    *("busy link", "wait for several", "take", "release", "memory waits and posts"),
+    *(
+        "a flit waits for a credit",
+        "a STREAM waits for room",
+        "busy link",
+        "wait for several",
+        "take",
+        "release",
+        "memory waits and posts",
+    ),
     *("compute waits and posts", "network waits and posts", "clamped", "wrapped"),
 )
 """What the cases have to reach, each at least once."""
@@ -110,7 +122,7 @@ def compare(case: Case, arch: Arch, executor: str) -> Result:
     for number, (token, position) in enumerate(steps):
         want, timed, real = (each.step(token, position) for each in (judge, fast, rtl))
         cycles += timed.cycles
-        corners += _reached(fast, timed)
+        corners += _reached(fast, timed, real)
         found = _differences(program, (want, timed, real), (judge, fast, rtl))
         if difference := next(found, ""):
             if executor == "rtl":
@@ -143,6 +155,10 @@ def _differences(program: Program, steps: Sequence[Any], machines: Sequence[Any]
         values = [getattr(step, name) for step in steps]
         if len(set(values)) > 1:
             yield f"{name} is {values[0]} in golden, {values[1]} in fast, {values[2]} in hardware"
+    for name in COUNTED:
+        pair = [step.counters[name].tolist() for step in (timed, real)]
+        if pair[0] != pair[1]:
+            yield f"{name} are {pair[0]} in fast, {pair[1]} in hardware"
     for tile in range(program.tiles):
         words = judge.tiles[tile].vector
         for name, others in (("fast", fast.values.vector[tile]), ("hardware", rtl.words(tile))):
@@ -155,8 +171,8 @@ def _differences(program: Program, steps: Sequence[Any], machines: Sequence[Any]
                 )
 
 
-def _reached(fast: FastMachine, step: Any) -> Counter[str]:
-    """Corners that show only when a program runs."""
+def _reached(fast: FastMachine, step: Any, real: Any) -> Counter[str]:
+    """Corners that show only when a program runs, by the counters of fast and of the hardware."""
     arch, counters = fast.program.arch, step.counters
     flits = list(zip(arch.topology.links, counters["link_flits"].tolist(), strict=True))
     return Counter(
@@ -168,6 +184,8 @@ def _reached(fast: FastMachine, step: Any) -> Counter[str]:
             ),
             "busy link": sum(count > 1 and link.tier.cycles_per_flit > 1 for link, count in flits),
             "contention": int(step.network.get("contention", 0) > 0),
+            "a flit waits for a credit": int((real.counters["blocked_cycles"] > 0).sum()),
+            "a STREAM waits for room": int((real.counters["full_cycles"] > 0).sum()),
             "clamped": int(step.saturations > 0),
             "wrapped": int(step.overflows > 0),
         }
