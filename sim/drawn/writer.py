@@ -28,6 +28,9 @@ the append buffer filled (memory) and emptied (compute)."""
 ARRIVED = range(20, 128)
 """Arrivals (compute waits): another one behind each wait, since a later put may overtake."""
 
+RACING = "sums of several tiles"
+"""The corner of words that several tiles add to: how often they wrap depends on the order."""
+
 EVENTS = (
     *("stream",) * 3, *("consume",) * 4, *("vector",) * 4, *("put",) * 3, "all to one", "burst",
     "ring", "append", "append", "take", "take", "release", "moving", "sync",
@@ -52,6 +55,7 @@ class Writer:
         self.registers = np.zeros((arch.tiles, REGISTERS), np.int32)
         self.registers[:, 1:9] = [[rng.randint(0, 5) for _ in range(8)] for _ in range(arch.tiles)]
         self.corners: Counter[str] = Counter()
+        self.adders: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         self.places = [Places(self.layout, rng) for _ in range(arch.tiles)]
         self.moving = Moving(arch, rng)
         self.streams = Streams(self)
@@ -198,6 +202,7 @@ class Writer:
             source, size = self._source(tile, words)
             target = self._area(tile, to, op, size) if known else self._anywhere(to, op, size)
             if target >= 0:
+                self._count_add(op, tile, to, known, target)
                 rows.append([to, source - base, size, target - arch.scratch_words])
         sent = rows[aux:]
         semaphore = ARRIVED[epoch] if known else rng.choice([0, *range(1, 3 * SLOTS + 1)])
@@ -212,6 +217,13 @@ class Writer:
                 self.places[to].arrivals += 1
             else:
                 self.posted[to, semaphore] += bool(semaphore)
+
+    def _count_add(self, op: PutOp, tile: int, to: int, known: bool, target: int) -> None:
+        """Sums of several tiles arrive in any order, and so does what wraps."""
+        if op == PutOp.ADD:
+            adders = self.adders[to, target if known else 0]
+            adders.add(tile)
+            self.corners[RACING] += len(adders) > 1
 
     def _count_put(self, tile: int, sent: list[list[int]], op: PutOp) -> None:
         names = [f"PUT {op.name}"] * len(sent)
