@@ -6,6 +6,8 @@ from bench import simulate, verilog_of
 
 from tokenpath.hw.arbiter import KINDS, Arbiter, choose_winner
 
+pytestmark = pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+
 
 def moved(order, winner, kind, stay):
     """The order behind a pick."""
@@ -88,7 +90,6 @@ def test_the_one_that_stays_is_first_and_can_be_the_only_one_allowed(kind):
     simulate(dut, bench)
 
 
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match="unknown arbiter 'fair'; give round_robin or matrix"):
         Arbiter(count=2, kind="fair")
