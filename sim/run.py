@@ -31,8 +31,8 @@ class Step:
     """One decode step: ``logits`` (vocab,) int32 or None (timing only), the arg max, cycles (0
     if untimed).
 
-    ``saturations`` counts clamped summands and words, ``overflows`` the word sums that wrapped; where
-    several tiles add to a word, how often it wraps on the way depends on the order of arrival.
+    ``saturations`` counts clamped summands and words, ``overflows`` the word sums that wrapped (how
+    often a word wraps to which several tiles add depends on their order).
     ``ledger`` has the cycles of the critical path by layer (their sum is ``cycles``),
     ``stages`` the same for each stage of the model, ``network`` parts its interconnect into
     inject, hop, serialisation and contention; ``counters`` are arrays over tiles and links.
