@@ -19,7 +19,7 @@ SMALL = replace(
     code_words=1 << 10, descriptors=64,
 )  # fmt: skip
 UNITS = {
-    "router": PRESETS["tiny"].on("mesh:3x3"),
+    "router": PRESETS["tiny"].on("torus:3x3"),  # two virtual channels
     "tile": SMALL.on("mesh:1x1"),
     "array": SMALL.on("mesh:1x2"),
 }
@@ -48,7 +48,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEFLAGS", "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0")
 
 
-@pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")
+@pytest.mark.timeout(900)  # on a loaded machine
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("simulator", simulators())
 def test_bench(simulator: str, unit: str, tmp_path: Path, tools: None) -> None:
