@@ -7,11 +7,11 @@ is from a ``random.Random``, so that a seed names a case.
 from .arches import draw_arch, draw_router
 from .build import program
 from .images import images
-from .writer import RACING, SLOTS, Writer, random_program
+from .puts import RACING
+from .writer import Writer, random_program
 
 __all__ = [
     "RACING",
-    "SLOTS",
     "Writer",
     "draw_arch",
     "draw_router",

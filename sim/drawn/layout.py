@@ -1,4 +1,4 @@
-"""Where a drawn program keeps what in the memories of a tile."""
+"""Where a drawn program keeps what in the memories of a tile, and what its semaphores mean."""
 
 from dataclasses import dataclass
 
@@ -10,6 +10,16 @@ RMS, TABLE, BELOW, MAXIMA, GAINS, WORK = 0, 16, 48, 56, 64, 96
 
 SUMS = 64
 """Words at the front of the inbox into which anybody adds; as many behind them take maxima."""
+
+SLOTS = 3
+"""Semaphores of each engine that carry no data: 1..3, 4..6, 7..9, posted by anybody."""
+
+READY, MOVED, QUANTED, APPENDED = range(10, 14)
+"""Semaphores of data: compute's words (network waits), counts that move with the step (compute),
+the append buffer filled (memory) and emptied (compute)."""
+
+ARRIVED = range(20, 128)
+"""Arrivals (compute waits): another one behind each wait, since a later put may overtake."""
 
 
 @dataclass(frozen=True)

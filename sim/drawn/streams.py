@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from tokenpath.hw.arch.isa import Engine, Op
 
+from .layout import APPENDED, QUANTED
+
 if TYPE_CHECKING:
     from .writer import Writer
-
-QUANTED, APPENDED = 12, 13
 
 
 @dataclass
@@ -20,7 +20,6 @@ class Open:
     n: int
     m: int
     rows: Any
-    columns: Any
     closes: bool
     operands: dict[str, int]
 
@@ -86,7 +85,7 @@ class Streams:
             tile, Engine.MEMORY, Op.STREAM, src=writer.operand(tile, src), n=rows, m=columns,
             **posts,
         )  # fmt: skip
-        self.open[tile].append(Open(op, beats, n, m, rows, columns, closes, operands))
+        self.open[tile].append(Open(op, beats, n, m, rows, closes, operands))
 
     def consume(self, tile: int) -> bool:
         """Write the operation on the oldest open STREAM; False if there is none."""

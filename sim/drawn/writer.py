@@ -12,24 +12,12 @@ from tokenpath.hw.arch.program import Program
 
 from .build import program
 from .images import images
-from .layout import SUMS, Layout
+from .layout import ARRIVED, MOVED, QUANTED, READY, SLOTS, Layout
 from .moving import Moving
 from .operations import Draw
-from .places import Area, Places
+from .places import Places
+from .puts import Puts
 from .streams import Streams
-
-SLOTS = 3
-"""Semaphores of each engine that carry no data: 1..3, 4..6, 7..9, posted by anybody."""
-
-READY, MOVED, QUANTED, APPENDED = range(10, 14)
-"""Semaphores of data: compute's words (network waits), counts that move with the step (compute),
-the append buffer filled (memory) and emptied (compute)."""
-
-ARRIVED = range(20, 128)
-"""Arrivals (compute waits): another one behind each wait, since a later put may overtake."""
-
-RACING = "sums of several tiles"
-"""The corner of words that several tiles add to: how often they wrap depends on the order."""
 
 EVENTS = (
     *("stream",) * 3, *("consume",) * 4, *("vector",) * 4, *("put",) * 3, "all to one", "burst",
@@ -55,10 +43,9 @@ class Writer:
         self.registers = np.zeros((arch.tiles, REGISTERS), np.int32)
         self.registers[:, 1:9] = [[rng.randint(0, 5) for _ in range(8)] for _ in range(arch.tiles)]
         self.corners: Counter[str] = Counter()
-        self.adders: defaultdict[tuple[int, int], set[int]] = defaultdict(set)
         self.places = [Places(self.layout, rng) for _ in range(arch.tiles)]
         self.moving = Moving(arch, rng)
-        self.streams = Streams(self)
+        self.streams, self.puts = Streams(self), Puts(self)
 
     # --- operands and semaphores ---
 
@@ -192,49 +179,9 @@ class Writer:
 
     def put(self, tile: int, targets: list[int], words: int) -> None:
         """One PUT with a descriptor for each target."""
-        rng, arch, rows = self.rng, self.arch, self.descriptors[tile]
-        op = rng.choice(list(PutOp))
-        epoch = self.places[rng.choice(targets)].takes if targets else 0
-        known = rng.random() < 0.7 and all(self.places[to].takes == epoch for to in targets)
-        wait, base = self._ready(tile), rng.randint(0, 20)
-        aux = len(rows)
-        for to in targets:
-            source, size = self._source(tile, words)
-            target = self._area(tile, to, op, size) if known else self._anywhere(to, op, size)
-            if target >= 0:
-                self._count_add(op, tile, to, known, target)
-                rows.append([to, source - base, size, target - arch.scratch_words])
-        sent = rows[aux:]
-        semaphore = ARRIVED[epoch] if known else rng.choice([0, *range(1, 3 * SLOTS + 1)])
-        self._count_put(tile, sent, op)
-        self.write(
-            tile, Engine.NETWORK, Op.PUT, src=self.operand(tile, base),
-            dst=self.operand(tile, arch.scratch_words), aux=self.operand(tile, aux),
-            m=self.operand(tile, len(sent)), x=int(op), y=semaphore, **wait,
-        )  # fmt: skip
-        for to, *_ in sent:
-            if known:
-                self.places[to].arrivals += 1
-            else:
-                self.posted[to, semaphore] += bool(semaphore)
+        self.puts.write(tile, targets, words)
 
-    def _count_add(self, op: PutOp, tile: int, to: int, known: bool, target: int) -> None:
-        """Sums of several tiles arrive in any order, and so does what wraps."""
-        if op == PutOp.ADD:
-            adders = self.adders[to, target if known else 0]
-            adders.add(tile)
-            self.corners[RACING] += len(adders) > 1
-
-    def _count_put(self, tile: int, sent: list[list[int]], op: PutOp) -> None:
-        names = [f"PUT {op.name}"] * len(sent)
-        for to, _, words, _ in sent:
-            names += ["put over packets"] * (words > self.arch.max_packet_words)
-            names += ["put to itself"] * (to == tile) + ["empty put"] * (words == 0)
-        self.corners.update(names)
-        targets = [to for to, *_ in sent]
-        self.corners["back to back to one tile"] += len(set(targets)) < len(targets)
-
-    def _ready(self, tile: int) -> dict[str, Any]:
+    def ready(self, tile: int) -> dict[str, Any]:
         """The wait for what the compute engine has released."""
         places = self.places[tile]
         if not places.pending:
@@ -242,34 +189,6 @@ class Writer:
         count, places.pending = places.pending, 0
         self.posted[tile, READY] -= count
         return {"wait": READY, "wait_n": self.operand(tile, count)}
-
-    def _source(self, tile: int, words: int) -> tuple[int, int]:
-        """Words that may be sent: where, and how many of those wanted."""
-        first, size = self.rng.choice(self.places[tile].sendable)
-        words = min(words, size)
-        return first + self.rng.randint(0, size - words), words
-
-    def _area(self, tile: int, to: int, op: PutOp, words: int) -> int:
-        """Where words go that the receiver will wait for, -1 if there is no room."""
-        places = self.places[to]
-        for area in places.arriving:
-            shared = area.owner < 0 and area.op == op and area.words == words
-            if (area.owner == tile or shared) and words <= area.words and self.rng.random() < 0.7:
-                self.corners["put upon put"] += 1
-                at: int = area.first + self.rng.randint(0, area.words - words)
-                return at
-        at = places.inbox(words)
-        if at >= 0:
-            owner = tile if op == PutOp.STORE or self.rng.random() < 0.3 else -1
-            places.arriving.append(Area(at, words, op, owner))
-        return at
-
-    def _anywhere(self, to: int, op: PutOp, words: int) -> int:
-        """Where words go that nobody waits for."""
-        if op == PutOp.STORE:
-            return self.places[to].inbox(words)
-        at = self.rng.randint(0, max(0, SUMS - words)) if words <= SUMS else 0
-        return self.arch.scratch_words + at + (SUMS if op == PutOp.MAX else 0)
 
     # --- the end ---
 
@@ -281,7 +200,7 @@ class Writer:
             if places.arrivals:
                 self._take(tile)
             if places.pending:
-                self.write(tile, Engine.NETWORK, Op.SYNC, **self._ready(tile), post=0)
+                self.write(tile, Engine.NETWORK, Op.SYNC, **self.ready(tile), post=0)
         for tile, semaphore in sorted(self.posted):
             left = self.posted[tile, semaphore]
             if semaphore and left:
