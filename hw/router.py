@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tokenpath.hw.arbiter import Arbiter, choose, choose_winner
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import RouterParams
 from tokenpath.hw.credits import Credits
 from tokenpath.hw.fifo import InputBuffer
@@ -56,7 +57,15 @@ class Router(wiring.Component):
     def of(
         cls, *, dims: Sequence[Dim], flit_words: int, params: RouterParams, hub: int | None = None
     ) -> "Router":
-        """The router whose depths and rates follow from the tiers of ``dims``."""
+        """The router whose depths and rates follow from the tiers of ``dims``.
+
+        Raises InputError for a kind that only the fast simulator has.
+        """
+        if params.kind != "wormhole":
+            raise InputError(
+                f"the hardware has no {params.kind!r} router yet: give kind 'wormhole', or use the "
+                "fast executor"
+            )
         ports = Ports(dims=dims, hub=hub)
         depths, cycles = [params.depth], [1]
         for port in range(1, ports.inputs[-1] + 1):

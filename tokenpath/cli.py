@@ -32,6 +32,7 @@ COMMANDS = {
         "models": "The models at hand: list, show, get.",
         "arch": "Machines: presets and parameters.",
         "topology": "Networks: what a product of dimensions gives.",
+        "traffic": "Networks: latency against load of their routers.",
         "program": "Compiled schedules: dump, check, save.",
         "verilog": "The hardware as Verilog, with a description of its ports.",
         "cost": "FPGA area, clock and gates of a unit.",

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from .dims import Tier
+from .dims import Dim, Tier
 from .errors import InputError
 from .topology import Topology
 
@@ -82,24 +82,69 @@ class Numeric:
         return min(16, 31 - headroom - 6)
 
 
+ROUTERS = ("wormhole", "vc")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RouterParams:
     """Router microarchitecture.
 
-    ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel, round-robin.
+    ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel (VC), round robin; the VCs that
+    the topology needs, one or, in a ring, two. ``vc``: the same with ``vcs`` VCs on every link, of
+    which a packet takes any that its route allows, and, with ``stages`` of 2, a register between
+    switch allocation and the link, which adds a cycle to every hop.
     """
 
     kind: str = "wormhole"
     depth: int = 4
+    vcs: int = 1
+    stages: int = 1
 
     def __post_init__(self) -> None:
-        _require(
-            self.kind == "wormhole", f"unknown router {self.kind!r}; this release has 'wormhole'"
-        )
+        _require(self.kind in ROUTERS, f"unknown router {self.kind!r}; give {' or '.join(ROUTERS)}")
         _require(
             1 <= self.depth <= 64,
             f"router depth {self.depth} flits is outside 1..64; the default is 4",
         )
+        for name, most in (("vcs", 8), ("stages", 2)):
+            value = getattr(self, name)
+            _require(1 <= value <= most, f"router {name} {value} is outside 1..{most}")
+            _require(
+                value == 1 or self.kind == "vc",
+                f"a {self.kind} router has no {name} to choose; give kind 'vc'",
+            )
+
+    def channels(self, dims: tuple[Dim, ...]) -> int:
+        """VCs of a link, the most of any. Raises InputError where a ring would not have two
+        classes."""
+        ring = any(dim.is_ring for dim in dims)
+        if self.kind == "wormhole":
+            return 2 if ring else 1
+        _require(
+            not ring or self.vcs % 2 == 0,
+            f"router vcs {self.vcs} can't be halved at a ring's dateline; give an even number",
+        )
+        return self.vcs
+
+    def allowed(self, dim: Dim, dateline: int) -> int:
+        """The VCs, a bit each, that a packet of a dateline class (0, 1 behind it) may take on a
+        link of ``dim``: of a ring, its half."""
+        if self.kind == "wormhole":
+            return 1 << dateline
+        if not dim.is_ring:
+            return (1 << self.vcs) - 1
+        half = self.vcs // 2
+        return ((1 << half) - 1) << half * dateline
+
+    @property
+    def local(self) -> int:
+        """VCs of the port between a tile and its router, both ways."""
+        return self.vcs
+
+    @property
+    def extra_cycles(self) -> int:
+        """Cycles that a flit spends in the router behind that of its grant."""
+        return self.stages - 1
 
     def buffer_flits(self, tier: Tier) -> int:
         """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a
@@ -175,11 +220,17 @@ class Arch:
             f"{self.store_latency} cycles; "
             f"give at least {self.store_latency + 1}",
         )
+        self.router.channels(self.topology.dims)
 
     @property
     def tiles(self) -> int:
         """Number of tiles."""
         return self.topology.tiles
+
+    @property
+    def vcs(self) -> int:
+        """Virtual channels of a link, the most of any."""
+        return self.router.channels(self.topology.dims)
 
     @property
     def vector_words(self) -> int:

@@ -29,7 +29,7 @@ GLOBALS = 32
 # constants of the machine
 (TILES, REGISTERS, SEMAPHORES, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH) = range(8)
 (PAIRS, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING, LOG_SIZE, VCS, DIMS) = range(8, 16)
-(DELIVER_MASK, DESCRIPTORS, BUFFERS, NI_PORT0, QUEUES) = range(16, 21)
+(DELIVER_MASK, DESCRIPTORS, SUMMARY, NI_PORT0, QUEUES, EJECTION, LOCAL_VCS, FETCH) = range(16, 24)
 CONSTANTS = 32
 
 # code: isa.LAYOUT; the register of an operand is in the column behind its immediate
@@ -58,10 +58,11 @@ P_WIDTH = 8
 (P_BEAT, P_BEATS, P_SRC, P_READ, P_TAKEN, P_EVERY, P_STREAM, P_OPERATION) = range(8)
 UNKNOWN = -2
 
-# interface: the PUT and the descriptor that an NI sends
+# interface: the PUT and the descriptor that an NI sends; VC: of its packet (a bit), VC_NEXT the
+# pointer behind it
 N_WIDTH = 16
 (DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_OP, N_SEMAPHORE) = range(8)
-(N_TO, N_FROM, N_INTO, N_PACKET, N_RECORD, INJECTED) = range(8, 14)
+(N_TO, N_FROM, N_INTO, N_PACKET, N_RECORD, INJECTED, N_VC, N_VC_NEXT) = range(8, 16)
 
 # packet
 K_WIDTH = 8
@@ -79,14 +80,15 @@ R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
 
 # counts of the network
-(ACTIVE_N, ACTIVE_AT, INJECTING_N, IN_FLIGHT) = range(4)
+(BUSY_N, INJECTING_N, IN_FLIGHT) = range(3)
 NETWORK_COUNTS = 8
 
-# buffer: an input VC, named by the place of its row. Its ring of MASK + 1 slots lies behind the
+# buffer: an input VC, named by the place of its row, a multiple of UNIT words. Its ring of
+# MASK + 1 slots lies behind the
 # row; HEAD and TAIL count flits out and in. HELD is the output VC (a bit) of the packet at its
 # head, or 0; UP the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1;
 # NUMBER is port << VC_BITS | VC at its node
-B_WIDTH = 8
+B_WIDTH = UNIT = 8
 (B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
 
 # slot: FLIT = packet << 2 | tail << 1 | head; ROUTE = output port << VC_BITS | VCs it may take

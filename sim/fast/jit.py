@@ -10,7 +10,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
+
+ir: Any = vars(cgutils)["ir"]  # the llvmlite that numba builds with
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,6 +70,37 @@ def _pointer(kind: Any) -> Any:
 pointer8, pointer16 = _pointer(types.int8), _pointer(types.int16)
 pointer32, pointer64 = _pointer(types.int32), _pointer(types.int64)
 """From an address to something to index, without any check."""
+
+
+def _first_bit(typing: Any, word: Any) -> Any:
+    """The place of the lowest 1 of a word that isn't 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        defined = context.get_constant(types.boolean, True)
+        return builder.cttz(arguments[0], builder.trunc(defined, cgutils.bool_t))
+
+    return types.int64(types.int64), generate
+
+
+first_bit: Callable[[int], int] = cast(Any, intrinsic(_first_bit))
+
+
+def _prefetch(typing: Any, array: Any, at: Any) -> Any:
+    """Ask for the cache line of place ``at`` to be there soon."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        flag, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        name, module = "llvm.prefetch.p0i8", builder.module
+        function = module.globals.get(name) or ir.Function(module, kind, name)
+        address = builder.bitcast(builder.gep(arguments[0], [arguments[1]]), byte)
+        builder.call(function, [address, flag(1), flag(3), flag(1)])  # to write, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+prefetch: Callable[[Any, int], None] = cast(Any, intrinsic(_prefetch))
 
 
 def is_cached(compiled: Any) -> bool:

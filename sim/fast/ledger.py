@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.compiled import kernel
 
 from .columns import *
@@ -53,7 +52,7 @@ def flight(
     e: Engines, n: Network, source: int, to: int, flits: int, cycles: int, parts: I64
 ) -> None:
     """Part the cycles between a packet's first flit and its delivery."""
-    node, hop, slowest = source, 1 + SINK_CYCLES, 1
+    node, hop, slowest = source, 1 + e.constants[EJECTION], 1
     while node != to:
         o = (route(e, n, node, to) >> VC_BITS) * O_WIDTH
         hop += n.outputs[o + O_LATENCY]

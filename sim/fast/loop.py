@@ -78,7 +78,7 @@ def simulate(engines: I64, network: I64) -> int:
         if g[STATUS] != 0:
             return wide(g[STATUS])
         following = NEVER
-        if n.counts[ACTIVE_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
+        if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
             if s.free_packets[0] < n.counts[INJECTING_N]:
                 return GROW_PACKETS
             following = network_cycle(s, n, t)
@@ -92,7 +92,7 @@ def simulate(engines: I64, network: I64) -> int:
         t = following
         if t > LAST_CYCLE:
             return TOO_LONG
-    if g[RUNNING] > 0 or n.counts[ACTIVE_N] + n.counts[INJECTING_N] > 0:
+    if g[RUNNING] > 0 or n.counts[BUSY_N] + n.counts[INJECTING_N] > 0:
         return DEADLOCK
     return DONE
 

@@ -103,7 +103,7 @@ class FastMachine:
         self._start(rows[:, :3])
         e.streams[:] = 0
         e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED] = 0
-        tables.reset(n, self.program.arch.topology.vcs)
+        tables.reset(n, self.program.arch.vcs)
         registers = e.registers.reshape(tiles, -1)
         for tile, register, value in self.program.step_registers(position, token):
             registers[tile, register] = value

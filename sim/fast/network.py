@@ -1,4 +1,4 @@
-"""Wormhole routers, links and network interfaces, a cycle at a time.
+"""Routers, links and network interfaces, a cycle at a time.
 
 Everything is decided on the state at the start of cycle t. In every router:
 
@@ -13,10 +13,12 @@ Everything is decided on the state at the start of cycle t. In every router:
 
 The flit is in the next buffer at t + latency of the link, its slot's credit back at the sender at
 t + latency of the input's link. Port 0 of a tile delivers and always has room; what is granted in
-t is visible at t + SINK_CYCLES. The NI sends a flit a cycle into VC 0 of input port 0 by the same
-rules, with a latency of 1 both ways. After a descriptor's last flit, in cycle t, the next one's
-first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT ends with its last flit. Pointers persist
-from step to step, credits and links have all the time between two steps to come home.
+t is visible at t + SINK_CYCLES. With two stages a flit is a cycle later everywhere, its credit is
+not. The NI sends a flit a cycle into input port 0, with a latency of 1 both ways; a packet takes
+the first VC with a credit from a pointer on, which moves behind it. After a descriptor's last flit,
+in cycle t, the next one's first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT ends with its last
+flit. Pointers persist from step to step, credits and links have all the time between two steps to
+come home.
 
 All requests are looked at before the first grant, so a grant moves flits and credits on links of
 latency 1 at once; those of longer links wait in a queue for each latency, in order. Only buffers
@@ -26,12 +28,12 @@ cycle in which nothing moved returns the next one worth looking at.
 """
 
 # ruff: noqa: F403, F405
-from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, SINK_CYCLES
+from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
 from tokenpath.sim.compiled import time
 
 from .columns import *
 from .events import end_at, note
-from .jit import hot, inner, wide
+from .jit import first_bit, hot, inner, prefetch, wide
 from .state import Engines, Network
 
 put_flits = time.put_flits
@@ -46,8 +48,8 @@ def route(s: Engines, n: Network, node: int, to: int) -> int:
     tiles = s.constants[TILES]
     if node >= tiles:
         port = base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]
-        return wide(port << VC_BITS | 1)
-    found = wide(1)
+        return wide(port << VC_BITS | s.constants[LOCAL_VCS])
+    found = wide(s.constants[LOCAL_VCS])
     for k in range(dims):
         i = dims - 1 - k
         turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
@@ -105,8 +107,10 @@ def enter(n: Network, buffer: int, flit: int, turn: int) -> None:
     buffers[slot] = flit
     buffers[slot + 1] = turn
     buffers[buffer + B_TAIL] = tail + 1
-    n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-    n.counts[ACTIVE_N] += 1 if buffers[buffer + B_HEAD] == tail else 0
+    n.counts[BUSY_N] += 1 if buffers[buffer + B_HEAD] == tail else 0
+    unit = buffer // UNIT
+    n.busy[unit >> 6] |= 1 << (unit & 63)
+    n.summary[unit >> 12] |= 1 << (unit >> 6 & 63)
 
 
 @hot
@@ -169,6 +173,15 @@ def land(s: Engines, n: Network, buffer: int, flit: int) -> None:
 
 
 @hot
+def free_vc(n: Network, o: int, pointer: int) -> int:
+    """The first VC with a credit of the output of row ``o``, from a pointer on, as a bit; or 0."""
+    can = wide(n.outputs[o + O_CREDIT_VCS])
+    behind = can >> pointer << pointer
+    found = behind if behind else can
+    return wide(found & -found)
+
+
+@hot
 def inject(s: Engines, n: Network, t: int) -> int:
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to
     look at.
@@ -178,19 +191,23 @@ def inject(s: Engines, n: Network, t: int) -> int:
         tile = wide(n.injecting[index])
         n.injecting[kept] = tile
         i, port = tile * N_WIDTH, s.constants[NI_PORT0] + tile
-        if n.outputs[port * O_WIDTH + O_CREDIT_VCS] == 0:
+        head = 1 if ni[i + FLITS_LEFT] == 0 else 0
+        o = port * O_WIDTH
+        bit = free_vc(n, o, wide(ni[i + N_VC_NEXT])) if head else wide(ni[i + N_VC])
+        if bit & n.outputs[o + O_CREDIT_VCS] == 0:
             kept += 1
             continue
         soon = t + 1
-        head = 0
-        if ni[i + FLITS_LEFT] == 0:
+        vc = wide(n.bits[bit])
+        if head:
             start_packet(s, tile, t)
-            head = 1
+            ni[i + N_VC] = bit
+            ni[i + N_VC_NEXT] = vc + 1
         ni[i + FLITS_LEFT] -= 1
         ni[i + INJECTED] += 1
         tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
-        debit(n, port * O_WIDTH, port * v, 1)
-        down = wide(n.outputs[port * O_WIDTH + O_DOWN])
+        debit(n, o, port * v + vc, bit)
+        down = n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE]
         enter(n, down, ni[i + N_PACKET] << 2 | tail | head, route(s, n, tile, ni[i + N_TO]))
         if tail == 0 or ni[i + WORDS_LEFT] > 0:
             kept += 1
@@ -206,13 +223,6 @@ def inject(s: Engines, n: Network, t: int) -> int:
 
 
 @hot
-def stay(n: Network, buffer: int) -> None:
-    """A buffer that keeps its flits is looked at again."""
-    n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-    n.counts[ACTIVE_N] += 1
-
-
-@hot
 def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
     """Input VC ``buffer`` is its port's pick for the output port of row ``o``; returns the number
     of outputs with a pick.
@@ -225,10 +235,7 @@ def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
         n.winners[wins] = o
         wins += 1
     elif key >= outputs[o + O_KEY]:
-        stay(n, buffer)
         return wins
-    else:
-        stay(n, best)
     outputs[o + O_BEST] = buffer
     outputs[o + O_KEY] = key
     outputs[o + O_PICK] = pick
@@ -236,56 +243,90 @@ def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
 
 
 @hot
+def first_vc(pointer: int, a: int, b: int) -> bool:
+    """Whether VC a is before VC b, counted from a pointer on."""
+    return (a < pointer) < (b < pointer) or ((a < pointer) == (b < pointer) and a < b)
+
+
+@hot
+def ask(s: Engines, n: Network, buffer: int, t: int, picks: int, soon: int) -> tuple[int, int]:
+    """The request of one buffer in stage 1, and 2 or 3. ``picks`` are so far the outputs with a
+    pick, with several VCs the inputs. Returns them and the next cycle to look at.
+    """
+    buffers, outputs, inputs, v = n.buffers, n.outputs, n.inputs, s.constants[VCS]
+    slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+    turn = wide(buffers[buffer + B_WIDTH + slot + 1])
+    o = (turn >> VC_BITS) * O_WIDTH
+    held = wide(buffers[buffer + B_HELD])
+    may = turn & VC_MASK & outputs[o + O_FREE_VCS]
+    can = (held if held else may) & outputs[o + O_CREDIT_VCS]
+    if can == 0:
+        return picks, soon
+    if outputs[o + O_FREE] > t:
+        return picks, min(soon, wide(outputs[o + O_FREE]))
+    pick = wide(can & -can)
+    if v == 1:
+        return nominate(n, buffer, o, pick, picks), soon
+    i, vc = buffers[buffer + B_PORT] * I_WIDTH, buffers[buffer + B_NUMBER] & VC_MASK
+    best = wide(inputs[i + I_BEST])
+    if best < 0:
+        n.picked[picks] = i
+        picks += 1
+    elif first_vc(inputs[i + I_NEXT], buffers[best + B_NUMBER] & VC_MASK, vc):
+        return picks, soon
+    inputs[i + I_BEST] = buffer
+    inputs[i + I_PICK] = pick
+    return picks, soon
+
+
+@hot
 def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
     """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next
     cycle to look at.
 
-    Begins a new list of buffers with flits: those that get nothing in this cycle are in it, about
-    the others ``grant`` decides.
+    Goes through the buffers with flits in the order of their places, so that neighbours in the
+    network are neighbours in the caches.
     """
-    buffers, outputs, inputs, v = n.buffers, n.outputs, n.inputs, s.constants[VCS]
-    soon, wins, ports = wide(NEVER), 0, 0
-    first, count = n.counts[ACTIVE_AT], n.counts[ACTIVE_N]
-    n.counts[ACTIVE_AT] = s.constants[BUFFERS] - first
-    n.counts[ACTIVE_N] = 0
-    for index in range(first, first + count):
-        buffer = wide(n.active[index])
-        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
-        turn = wide(buffers[buffer + B_WIDTH + slot + 1])
-        o = (turn >> VC_BITS) * O_WIDTH
-        held = wide(buffers[buffer + B_HELD])
-        may = turn & VC_MASK & outputs[o + O_FREE_VCS]
-        can = (held if held else may) & outputs[o + O_CREDIT_VCS]
-        if can == 0 or outputs[o + O_FREE] > t:
-            stay(n, buffer)
-            soon = min(soon, outputs[o + O_FREE]) if can else soon
-            continue
-        pick = wide(can & -can)
-        if v == 1:
-            wins = nominate(n, buffer, o, pick, wins)
-            continue
-        i, vc = buffers[buffer + B_PORT] * I_WIDTH, buffers[buffer + B_NUMBER] & VC_MASK
-        best = wide(inputs[i + I_BEST])
-        if best < 0:
-            n.picked[ports] = i
-            ports += 1
-        elif (vc - inputs[i + I_NEXT]) % v > (
-            (buffers[best + B_NUMBER] & VC_MASK) - inputs[i + I_NEXT]
-        ) % v:
-            stay(n, buffer)
-            continue
-        else:
-            stay(n, best)
-        inputs[i + I_BEST] = buffer
-        inputs[i + I_PICK] = pick
-    for index in range(ports):
+    buffers, inputs = n.buffers, n.inputs
+    soon, picks = wide(NEVER), 0
+    for high in range(s.constants[SUMMARY]):
+        words = n.summary[high]
+        while words:
+            word = (high << 6) + first_bit(words)
+            units = n.busy[word]
+            if units == 0:
+                n.summary[high] &= ~(words & -words)
+            words &= words - 1
+            while units:
+                buffer = ((word << 6) + first_bit(units)) * UNIT
+                units &= units - 1
+                picks, soon = ask(s, n, buffer, t, picks, soon)
+    if s.constants[VCS] == 1:
+        return picks, soon
+    wins = 0
+    for index in range(picks):
         i = wide(n.picked[index])
         buffer = wide(inputs[i + I_BEST])
         inputs[i + I_BEST] = -1
         slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
         o = (buffers[buffer + B_WIDTH + slot + 1] >> VC_BITS) * O_WIDTH
         wins = nominate(n, buffer, wide(o), wide(inputs[i + I_PICK]), wins)
-    return wins, wide(soon)
+    return wins, soon
+
+
+AHEAD = 8
+"""Winners whose rows are fetched beforehand; a large network fits no cache."""
+
+
+@hot
+def fetch(s: Engines, n: Network, far: int, near: int) -> None:
+    """Ask for what the grants of two outputs will touch: of the farther one its row, of the other
+    the rows of its input, of the output behind that and of the buffer behind itself.
+    """
+    prefetch(n.outputs, far)
+    buffer = n.outputs[near + O_BEST]
+    prefetch(n.buffers, buffer)
+    prefetch(n.buffers, max(0, wide(n.outputs[near + O_DOWN])))
 
 
 @hot
@@ -293,6 +334,8 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
     """Stage 4: the flits that won leave their buffers."""
     buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
     for index in range(wins):
+        if index + AHEAD < wins and s.constants[FETCH]:
+            fetch(s, n, wide(n.winners[index + AHEAD]), wide(n.winners[index + AHEAD // 2]))
         o = wide(n.winners[index])
         buffer, bit = wide(outputs[o + O_BEST]), wide(outputs[o + O_PICK])
         outputs[o + O_BEST] = -1
@@ -300,8 +343,9 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
         slot = buffer + B_WIDTH + SLOT_WIDTH * (head & buffers[buffer + B_MASK])
         flit = wide(buffers[slot])
         buffers[buffer + B_HEAD] = head + 1
-        n.active[n.counts[ACTIVE_AT] + n.counts[ACTIVE_N]] = buffer
-        n.counts[ACTIVE_N] += 1 if head + 1 != buffers[buffer + B_TAIL] else 0
+        empty = 1 if head + 1 == buffers[buffer + B_TAIL] else 0
+        n.counts[BUSY_N] -= empty
+        n.busy[buffer // UNIT >> 6] &= ~(empty << (buffer // UNIT & 63))
         tail = -(flit >> 1 & 1)
         buffers[buffer + B_HELD] = bit & ~tail
         outputs[o + O_FREE_VCS] = outputs[o + O_FREE_VCS] & ~bit | bit & tail
@@ -331,7 +375,7 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
                 under_way(n, wide(outputs[o + O_QUEUE]), t, down, flit)
         elif tail:
             at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
-            s.deliveries[at] = t + SINK_CYCLES
+            s.deliveries[at] = t + s.constants[EJECTION]
             s.deliveries[at + 1] = flit >> 2
             s.g[DELIVER_N] += 1
 

@@ -8,6 +8,7 @@ from tokenpath.hw.arch import isa
 from tokenpath.hw.arch.isa import COLUMN, Engine, Op
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.hw.arch.topology import Topology
 
 from . import columns as c
@@ -59,6 +60,10 @@ class CodeTable:
         """The most STREAM instructions of a class."""
         is_stream = np.concatenate([[0], np.cumsum(self.rows[:, COLUMN["op"]] == Op.STREAM)])
         return int((is_stream[self.first[:, 3]] - is_stream[self.first[:, 0]]).max())
+
+
+CACHE = 1 << 18
+"""Bytes of routers that a processor's second-level cache is sure to hold."""
 
 
 def buffer_depths(arch: Arch) -> list[int]:
@@ -126,14 +131,15 @@ class _Ports:
         return cls(dims=dims, node=node, number=number, down=down, node_port0=node_port0)
 
 
-def _routes(topology: Topology) -> tuple[I64, I64]:
+def _routes(arch: Arch) -> tuple[I64, I64]:
     """The tables of all dimensions, entries ``port << VC_BITS | VCs`` of a tile, 0 for arrived;
     where each begins.
     """
-    parts, at = [], [0]
+    topology, parts, at = arch.topology, [], [0]
     for i, dim in enumerate(topology.dims):
         table = np.array(topology.dim_table(i), np.int64).reshape(dim.size, dim.size, 2)
-        routes = (topology.port_base[i] + table[..., 0]) << c.VC_BITS | 1 << table[..., 1]
+        allowed = np.array([arch.router.allowed(dim, dateline) for dateline in range(2)])
+        routes = (topology.port_base[i] + table[..., 0]) << c.VC_BITS | allowed[table[..., 1]]
         np.fill_diagonal(routes, 0)
         parts.append(routes.reshape(-1))
         at.append(at[-1] + dim.size * dim.size)
@@ -149,13 +155,13 @@ def _aligned(words: int) -> I32:
 
 def _strides(arch: Arch) -> I64:
     """Words of an input buffer with its slots, of the local port, then of each dimension."""
-    slots = [1 << (depth - 1).bit_length() for depth in buffer_depths(arch)]
+    slots = [max(4, 1 << (depth - 1).bit_length()) for depth in buffer_depths(arch)]
     return c.B_WIDTH + c.SLOT_WIDTH * np.array(slots, np.int64)
 
 
 def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64]:
     """Rows of the empty input buffers, and where each begins."""
-    v, stride = arch.topology.vcs, _strides(arch)
+    v, stride = arch.vcs, _strides(arch)
     words = np.repeat(stride[ports.dims + 1], v)
     at = np.cumsum(words) - words
     port, vc = np.divmod(np.arange(len(at)), v)
@@ -166,16 +172,23 @@ def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64]:
     return buffers, at
 
 
-def _queues(latencies: list[int], flits: int) -> tuple[I64, int]:
-    """Rows of the queues of flits, then of those of credits, each with room for all flits that
-    there are slots for; words of them all.
+def _queues(there: I64, back: I64, flits: int) -> tuple[I64, int, I64, I64]:
+    """Queues of flits and of credits for links of these latencies, each with room for all flits
+    that there are slots for: their rows, words of them all, and of each link the queue of its
+    flits and that of its credits, -1 for a latency of 1.
     """
+    kinds = [(0, x) for x in sorted(set(there.tolist()) - {1})]
+    kinds += [(1, x) for x in sorted(set(back.tolist()) - {1})]
     size = 1 << (flits - 1).bit_length()
-    rows = np.zeros((2 * len(latencies), c.U_WIDTH), np.int64)
-    rows[:, c.U_LATENCY], rows[:, c.U_MASK] = 2 * latencies, size - 1
-    rows[:, c.U_AT] = size * np.arange(len(rows))
-    rows[len(latencies) :, c.U_CREDITS] = 1
-    return rows, size * len(rows) * c.W_WIDTH
+    rows = np.zeros((len(kinds), c.U_WIDTH), np.int64)
+    rows[:, [c.U_CREDITS, c.U_LATENCY]] = np.array(kinds, np.int64).reshape(-1, 2)
+    rows[:, c.U_AT], rows[:, c.U_MASK] = size * np.arange(len(rows)), size - 1
+    number = {kind: i for i, kind in enumerate(kinds)}
+    queues = [
+        np.array([number.get((credits, x), -1) for x in latencies.tolist()], np.int64)
+        for credits, latencies in ((0, there), (1, back))
+    ]
+    return rows, size * len(rows) * c.W_WIDTH, queues[0], queues[1]
 
 
 def reset(network: Network, vcs: int) -> None:
@@ -192,7 +205,7 @@ def reset(network: Network, vcs: int) -> None:
 def network(arch: Arch) -> Network:
     """Idle routers and links of an Arch."""
     topology = arch.topology
-    v, tiles = topology.vcs, topology.tiles
+    v, tiles = arch.vcs, topology.tiles
     ports = _Ports.of(topology)
     buffers, at = _buffers(arch, ports)
     total, depths = len(ports.node), np.array(buffer_depths(arch))
@@ -206,25 +219,24 @@ def network(arch: Arch) -> Network:
     outputs[:, c.O_DOWN_NODE] = ports.node[behind]
     outputs[:total, c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
     outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
-    outputs[:, c.O_LATENCY] = np.concatenate([latency, np.ones(tiles)])
+    outputs[:, c.O_LATENCY] = np.concatenate([latency + arch.router.extra_cycles, np.ones(tiles)])
     outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
     room = np.zeros((total + tiles, v), np.int64)
     room[has] = depths[ports.dims[has] + 1][:, None]
-    room[total:, 0] = arch.router.depth
-    queues, length = _queues(sorted(set(latency[has].tolist()) - {1}), int(room.sum()))
-    queue = np.full(total, -1)
-    for i in range(len(queues) // 2):
-        queue[has[latency[has] == queues[i, c.U_LATENCY]]] = i
-    outputs[:total, c.O_QUEUE], outputs[total:, c.O_QUEUE] = queue, -1
+    room[total:, : arch.router.local] = arch.router.depth
+    back, there = latency[has], latency[has] + arch.router.extra_cycles
+    queues, length, flit_queue, credit_queue = _queues(there, back, int(room.sum()))
+    outputs[:, c.O_QUEUE] = -1
+    outputs[has, c.O_QUEUE] = flit_queue
     inputs = np.zeros((total, c.I_WIDTH), np.int64)
     inputs[:, c.I_NODE], inputs[:, c.I_BEST] = ports.node, -1
     buffers[at + c.B_QUEUE] = -1
     for vc in range(v):
         buffers[at[local * v + vc] + c.B_UP] = (total + np.arange(tiles)) * v + vc
-        back = at[ports.down[has] * v + vc]
-        buffers[back + c.B_UP] = has * v + vc
-        buffers[back + c.B_QUEUE] = np.where(queue[has] < 0, -1, queue[has] + len(queues) // 2)
-    routes, table_at = _routes(topology)
+        there = at[ports.down[has] * v + vc]
+        buffers[there + c.B_UP] = has * v + vc
+        buffers[there + c.B_QUEUE] = credit_queue
+    routes, table_at = _routes(arch)
     tile = np.arange(tiles)
     coordinates = np.stack(
         [
@@ -235,7 +247,7 @@ def network(arch: Arch) -> Network:
     )
     sizes = np.array([dim.size for dim in topology.dims])
     hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
-    aligned = _aligned(outputs.size)
+    aligned, words = _aligned(outputs.size), -(-len(buffers) // c.UNIT // 64)
     aligned[:] = outputs.reshape(-1)
     state = Network(
         counts=np.zeros(c.NETWORK_COUNTS, np.int64),
@@ -243,7 +255,8 @@ def network(arch: Arch) -> Network:
         outputs=aligned,
         inputs=inputs.astype(np.int32).reshape(-1),
         credits=np.zeros(room.size, np.int32),
-        active=np.zeros(2 * len(at), np.int32),
+        busy=np.zeros(words, np.int64),
+        summary=np.zeros(-(-words // 64), np.int64),
         injecting=np.zeros(tiles + 1, np.int32),
         picked=np.zeros(total, np.int32),
         winners=np.zeros(total, np.int32),
@@ -259,6 +272,50 @@ def network(arch: Arch) -> Network:
     )
     reset(state, v)
     return state
+
+
+def only_network(arch: Arch, network: Network, packets: int) -> Engines:
+    """What routers need of Engines, for ``packets`` under way: no tile has an instruction."""
+    tiles, nothing = arch.tiles, np.zeros(1, np.int64)
+    mask = (1 << (4 * tiles).bit_length()) - 1
+    return Engines(
+        g=np.zeros(c.GLOBALS, np.int64),
+        constants=_constants(arch, network, {c.DELIVER_MASK: mask}),
+        code=nothing, engines=nothing, interfaces=nothing, streams=nothing, pairs=nothing,
+        semaphores=np.zeros(1, np.int32),
+        registers=np.zeros(1, np.int32),
+        descriptors=np.zeros(1, np.int32),
+        heap=np.zeros(4 * tiles + 1, np.int64),
+        calendar=np.full(c.CALENDAR, -1, np.int32),
+        following=np.zeros(4 * tiles, np.int32),
+        ready=nothing,
+        deliveries=np.zeros(2 * (mask + 1), np.int64),
+        packets=nothing, free_packets=nothing,
+        destinations=np.zeros(packets, np.int32),
+        log=nothing,
+        records=np.zeros(1, np.int32),
+        record0=nothing,
+    )  # fmt: skip
+
+
+def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
+    """The constants of routers, and others."""
+    constants = np.zeros(c.CONSTANTS, np.int64)
+    ports = len(network.inputs) // c.I_WIDTH
+    values = {
+        c.TILES: arch.tiles,
+        c.VCS: arch.vcs,
+        c.DIMS: len(arch.topology.dims),
+        c.EJECTION: SINK_CYCLES + arch.router.extra_cycles,
+        c.LOCAL_VCS: (1 << arch.router.local) - 1,
+        c.SUMMARY: len(network.summary),
+        c.FETCH: 4 * (len(network.buffers) + len(network.outputs)) > CACHE,
+        c.NI_PORT0: ports,
+        c.QUEUES: len(network.queues) // c.U_WIDTH,
+        **more,
+    }
+    constants[list(values)] = list(values.values())
+    return constants
 
 
 def _flat(buffer: memoryview) -> I32:
@@ -283,9 +340,7 @@ def engines(
     log_size = max(1 << 13, 12 * tiles) if logging else 1
     mask = (1 << (4 * tiles).bit_length()) - 1
     assert program.descriptors.shape is not None
-    constants = np.zeros(c.CONSTANTS, np.int64)
-    values = {
-        c.TILES: tiles,
+    more = {
         c.REGISTERS: registers,
         c.SEMAPHORES: semaphores,
         c.LANES: arch.lanes,
@@ -299,15 +354,10 @@ def engines(
         c.TRACE: trace,
         c.LOGGING: logging,
         c.LOG_SIZE: log_size,
-        c.VCS: arch.topology.vcs,
-        c.DIMS: len(arch.topology.dims),
         c.DELIVER_MASK: mask,
         c.DESCRIPTORS: program.descriptors.shape[1],
-        c.BUFFERS: len(network.inputs) // c.I_WIDTH * arch.topology.vcs,
-        c.NI_PORT0: len(network.inputs) // c.I_WIDTH,
-        c.QUEUES: len(network.queues) // c.U_WIDTH,
     }
-    constants[list(values)] = list(values.values())
+    constants = _constants(arch, network, more)
     class_of = np.array(program.tile_code, np.int64)
     rows = np.zeros((tiles, 4, c.E_WIDTH), np.int64)
     rows[:, :3, c.CODE0] = code.first[class_of, 0][:, None]

@@ -6,6 +6,7 @@ from amaranth.hdl import Fragment
 from bench import Wormhole, simulate, verilog_of
 
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.flit import destination
@@ -224,3 +225,10 @@ def test_verilog(text):
     hub = 0 if text.startswith("switch") else None
     dut = Router.of(dims=topology.dims, flit_words=2, params=params, hub=hub)
     assert "module dut" in verilog_of(dut)
+
+
+def test_a_router_that_only_the_fast_simulator_has_is_refused():
+    with pytest.raises(InputError, match="the hardware has no 'vc' router yet"):
+        Router.of(
+            dims=Topology.parse("mesh:2x2").dims, flit_words=2, params=RouterParams(kind="vc")
+        )

@@ -214,3 +214,38 @@ def test_text_streams_in_whole_characters() -> None:
     pieces = {(1,): "\ufffd", (1, 2): "é", (1, 2, 3): "é!"}
     text = pipeline.Text(lambda ids: pieces[tuple(ids)])
     assert [text.push(token) for token in (1, 2, 3)] == ["", "é", "!"]
+
+
+SMALL_NET = ["traffic", "--arch", "tiny", "--topology", "mesh:3x3", "--vcs", "2"]
+
+
+def test_traffic_keeps_its_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plot = tmp_path / "curve.svg"
+    found = answer(capsys, *SMALL_NET, "--loads", "0.1,0.2,1", "--plot", str(plot))
+    points = found["points"]
+    assert isinstance(points, list)
+    assert [point["stable"] for point in points] == [True, True, False]
+    assert points[0]["latency"] < points[1]["latency"]
+    assert points[2]["latency"] is None
+    assert found["router"] == {"kind": "vc", "depth": 2, "vcs": 2, "stages": 1}
+    assert 0.3 < found["saturation"] < 1
+    assert "<svg" in plot.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--pattern", "round"], "unknown traffic 'round'"),
+        (["--loads", "a"], "--loads 'a': give numbers"),
+        (["--loads", "0.1:0.2:0"], "--loads '0.1:0.2:0': give numbers"),
+        (["--loads", "2"], "load 2.0 flits a node and cycle is outside 0..1"),
+        (["--packets", "0"], "--packets '0': give flits"),
+        (["--plot", "curve.txt"], "--plot curve.txt: give a name that ends in"),
+        (["--router", "wormhole"], "a wormhole router has no vcs to choose"),
+        (["--router", "magic"], "unknown router 'magic'"),
+    ],
+)
+def test_traffic_refuses_in_one_line(
+    capsys: pytest.CaptureFixture[str], options: list[str], said: str
+) -> None:
+    assert said in refusal(capsys, *SMALL_NET, *options)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tokenpath.hw.arch.dims import TIERS
+from tokenpath.hw.arch.dims import TIERS, Dim
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import PRESETS, Arch, Format, Numeric, RouterParams
 from tokenpath.hw.arch.topology import Topology
@@ -71,7 +71,7 @@ def refused(text: str) -> Any:
         (
             RouterParams,
             {"kind": "magic"},
-            "unknown router 'magic'; this release has 'wormhole'",
+            "unknown router 'magic'; give wormhole or vc",
         ),
         (RouterParams, {"depth": 0}, "router depth 0 flits is outside 1..64; the default is 4"),
         (RouterParams, {"depth": 65}, "router depth 65 flits is outside 1..64; the default is 4"),
@@ -216,18 +216,35 @@ OTHERS: dict[str, Any] = {
     "store_latency": 1,
 }
 PATHS = [path for path in leaves(TINY.as_dict()) if path not in (("name",), ("router", "kind"))]
+VC = replace(TINY, router=RouterParams(kind="vc"))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)
 def test_every_parameter_is_in_the_fingerprint(path: tuple[str, ...]) -> None:
-    values = TINY.as_dict()
+    values = VC.as_dict()
     inner = values
     for key in path[:-1]:
         inner = inner[key]
     inner[path[-1]] = OTHERS[path[-1]] if path[-1] in OTHERS else inner[path[-1]] + 1
     other = Arch.from_dict(values)
-    assert other != TINY
-    assert other.fingerprint != TINY.fingerprint
+    assert other != VC
+    assert other.fingerprint != VC.fingerprint
+
+
+def test_the_kind_of_router_is_in_the_fingerprint() -> None:
+    assert VC.fingerprint != TINY.fingerprint
+
+
+def test_a_ring_has_a_half_of_the_virtual_channels_for_each_dateline_class() -> None:
+    ring, line = Dim(size=4, shape="ring"), Dim(size=4, shape="line")
+    router = RouterParams(kind="vc", vcs=4)
+    assert [router.allowed(ring, c) for c in (0, 1)] == [0b0011, 0b1100]
+    assert router.allowed(line, 0) == 0b1111
+    assert [RouterParams().allowed(ring, c) for c in (0, 1)] == [1, 2]
+    assert (RouterParams().channels((ring,)), RouterParams().channels((line,))) == (2, 1)
+    assert router.channels((ring, line)) == 4
+    with pytest.raises(InputError, match="vcs 3 can't be halved at a ring's dateline"):
+        replace(TINY.on("ring:4"), router=RouterParams(kind="vc", vcs=3))
 
 
 def test_the_name_is_not_in_the_fingerprint() -> None:

@@ -44,7 +44,9 @@ class Tile:
     unread: deque[int] = field(default_factory=deque)
     to_send: deque[deque[Flit]] = field(default_factory=deque)  # descriptors of the PUT
     send_from: int = 0
-    send_credits: int = 0
+    send_credits: list[int] = field(default_factory=list)
+    send_vc: int = 0
+    send_vc_next: int = 0
 
 
 class Reference:
@@ -53,7 +55,7 @@ class Reference:
         self.topology = topology = program.arch.topology
         registers = np.asarray(program.registers).tolist()
         self.tiles = [Tile(i, [0, *registers[i][1:]]) for i in range(program.tiles)]
-        self.vcs = topology.vcs
+        self.vcs, self.extra = self.arch.vcs, self.arch.router.stages - 1
         self.now = 0
         self.calendar: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
         self.pending = 0  # entries of the calendar that a step has to wait for
@@ -89,7 +91,8 @@ class Reference:
         for tile in self.tiles:
             tile.pc, tile.working = [0, 0, 0], [False] * 3
             tile.fifo.clear()
-            tile.room, tile.send_credits = self.arch.stream_depth, self.arch.router.depth
+            tile.room = self.arch.stream_depth
+            tile.send_credits = [self.arch.router.depth] * self.arch.router.vcs
         quiet = 0
         while True:
             due = self.calendar.pop(self.now, [])
@@ -249,12 +252,23 @@ class Reference:
                 yield Flit(to, k == 0, k == count - 1, semaphore if last else 0)
 
     def _can_send(self, tile: Tile) -> bool:
-        return bool(tile.to_send) and self.now >= tile.send_from and tile.send_credits > 0
+        if not tile.to_send or self.now < tile.send_from:
+            return False
+        if tile.to_send[0][0].head:
+            lanes = len(tile.send_credits)
+            order = [(tile.send_vc_next + k) % lanes for k in range(lanes)]
+            found = [vc for vc in order if tile.send_credits[vc] > 0]
+            if not found:
+                return False
+            tile.send_vc = found[0]
+        return tile.send_credits[tile.send_vc] > 0
 
     def _send(self, tile: Tile) -> None:
-        flit = tile.to_send[0].popleft()
-        tile.send_credits -= 1
-        self._later(self.now + 1, lambda: self.buffers[tile.index, 0, 0].append(flit))
+        flit, vc = tile.to_send[0].popleft(), tile.send_vc
+        if flit.head:
+            tile.send_vc_next = vc + 1
+        tile.send_credits[vc] -= 1
+        self._later(self.now + 1, lambda: self.buffers[tile.index, 0, vc].append(flit))
         if not tile.to_send[0]:
             tile.to_send.popleft()
             tile.send_from = self.now + 1 + timing.DESCRIPTOR_CYCLES
@@ -270,18 +284,26 @@ class Reference:
             return None
         if buffer[0].head:
             o, w = self.topology.next_hop(node, buffer[0].to)
-            if (node, o, w) in self.lock:
-                return None
+            wanted = [(o, w) for w in self._allowed(node, o, w) if (node, o, w) not in self.lock]
         else:
-            ((o, w),) = [
+            wanted = [
                 (o, w)
                 for (n, o, w), owner in self.lock.items()
                 if n == node and owner == (port, vc)
             ]
-        local = o == 0 and node < self.topology.tiles
-        if not local and self.credits[node, o, w] == 0:
+        if not wanted or self.now < self.link_free[node, wanted[0][0]]:
             return None
-        return (o, w) if self.now >= self.link_free[node, o] else None
+        local = wanted[0][0] == 0 and node < self.topology.tiles
+        return next((x for x in wanted if local or self.credits[node, *x] > 0), None)
+
+    def _allowed(self, node: int, output: int, dateline: int) -> list[int]:
+        """VCs that a packet may take on an output; ``dateline``: the topology's class."""
+        router = self.arch.router
+        if router.kind == "wormhole":
+            return [dateline]
+        ring = output > 0 and self.topology.dims[self.topology.port_dim(node, output)].is_ring
+        half = router.vcs // 2
+        return list(range(half * dateline, half * (dateline + 1)) if ring else range(router.vcs))
 
     def _grants(self) -> Iterator[tuple[int, int, int, int, int]]:
         """(node, input port, VC, output port, output VC) of all flits that move in this cycle."""
@@ -312,7 +334,7 @@ class Reference:
             del self.lock[node, o, w]
         self._return_credit(node, port, vc)
         if o == 0 and node < self.topology.tiles:
-            self._later(self.now + timing.SINK_CYCLES, lambda: self._deliver(flit))
+            self._later(self.now + timing.SINK_CYCLES + self.extra, lambda: self._deliver(flit))
             return
         tier = self.tier[node, o]
         self.credits[node, o, w] -= 1
@@ -320,14 +342,15 @@ class Reference:
         self.link_flits[node, o] += 1
         there = self.topology.neighbour(node, o)
         assert there is not None
-        self._later(self.now + tier.latency_cycles, lambda: self.buffers[*there, w].append(flit))
+        arrival = self.now + tier.latency_cycles + self.extra
+        self._later(arrival, lambda: self.buffers[*there, w].append(flit))
 
     def _return_credit(self, node: int, port: int, vc: int) -> None:
         if port == 0:
             tile = self.tiles[node]
 
             def back() -> None:
-                tile.send_credits += 1
+                tile.send_credits[vc] += 1
 
             self._later(self.now + 1, back, awaited=False)
             return

@@ -29,12 +29,23 @@ TOPOLOGIES = [
 
 
 @st.composite
+def routers(draw: st.DrawFn, ring: bool) -> RouterParams:
+    """Of all kinds, with shallow buffers."""
+    depth = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        return RouterParams(depth=depth)
+    vcs = draw(st.sampled_from([2, 4, 8] if ring else [1, 2, 3, 4, 8]))
+    return RouterParams(kind="vc", depth=depth, vcs=vcs, stages=draw(st.integers(1, 2)))
+
+
+@st.composite
 def arches(draw: st.DrawFn) -> Arch:
     """Small machines whose buffers fill."""
     stream_depth = draw(st.sampled_from([2, 3, 4, 5, 8, 17]))
+    machine = TINY.on(draw(st.sampled_from(TOPOLOGIES)))
     return replace(
-        TINY.on(draw(st.sampled_from(TOPOLOGIES))),
-        router=RouterParams(depth=draw(st.integers(1, 4))),
+        machine,
+        router=draw(routers(any(dim.is_ring for dim in machine.topology.dims))),
         stream_depth=stream_depth,
         store_latency=draw(st.integers(1, stream_depth - 1)),
         flit_words=draw(st.sampled_from([2, 4])),

@@ -1,0 +1,249 @@
+"""Synthetic traffic on the routers of the array: sources and sinks in place of its engines.
+
+A source makes packets by a Bernoulli process a cycle, whatever the network does, and sends them in
+order, a flit a cycle, by the rules of the NI (network.py). A packet made in cycle t may leave in t;
+its latency counts from there until its last flit is delivered, so queueing at the source is part of
+it. Sources are drawn from one after the other, each with a generator of its own (xorshift64,
+Marsaglia 2003), so a run is the same whatever is idle.
+"""
+
+# ruff: noqa: F403, F405
+import math
+from typing import NamedTuple
+
+from tokenpath.sim.compiled import kernel
+
+from .columns import *
+from .events import ID_BITS, ID_MASK, end_at, next_event, pop
+from .jit import hot, inner, pointer64, wide
+from .network import arrive, debit, enter, free_vc, grant, request, route
+from .state import I64, Engines, Network, engines_at, network_at
+
+# source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
+# place of its next packet
+T_WIDTH = 8
+(T_NEXT, T_RANDOM, T_LEFT, T_PACKET, T_VC, T_VC_NEXT, T_INJECTED, T_TRACE) = range(8)
+
+# packet
+M_WIDTH = 2
+(M_MADE, M_FLITS) = range(2)
+
+# settings
+(PATTERN, SIZES, GAP, UNTIL, BATCH, BATCHES, FROM, MADE_N, DELIVERED_N) = range(9)
+SETTINGS = 16
+(UNIFORM, PERMUTATION, WEIGHTS, RECORDED) = range(4)
+
+# batch: packets made in it and delivered, their latencies, and flits delivered during it
+A_WIDTH = 8
+(A_MADE, A_PACKETS, A_LATENCY, A_SQUARES, A_FLITS, A_MOST) = range(6)
+
+
+class Sources(NamedTuple):
+    """Sources, packets under way and what is measured, by rows of the columns above.
+
+    GAP of the settings: 1 / log(1 - packets a cycle), in 2**-32. ``free`` begins with its length.
+    ``table``: destinations of a permutation, or cumulated weights, 2**32 in all. ``sizes``: pairs
+    of cumulated weight and flits. ``trace``: (cycle, destination, flits) of the packets of each
+    source in order, behind them one that is never made.
+    """
+
+    settings: I64
+    sources: I64
+    packets: I64
+    free: I64
+    table: I64
+    sizes: I64
+    trace: I64
+    batches: I64
+
+
+@inner
+def sources_at(a: I64) -> Sources:
+    """The fields of Sources as pointers, from their addresses."""
+    return Sources(
+        pointer64(a[0]), pointer64(a[1]), pointer64(a[2]), pointer64(a[3]), pointer64(a[4]),
+        pointer64(a[5]), pointer64(a[6]), pointer64(a[7]),
+    )  # fmt: skip
+
+
+@hot
+def draw(m: Sources, source: int) -> int:
+    """The next 32 random bits of a source."""
+    at = source * T_WIDTH + T_RANDOM
+    x = m.sources[at]
+    x ^= x << 13
+    x ^= (x >> 7) & ((1 << 57) - 1)
+    x ^= x << 17
+    m.sources[at] = x
+    return wide((x >> 16) & 0xFFFFFFFF)
+
+
+@hot
+def gap(m: Sources, source: int) -> int:
+    """Cycles until the next packet is made, geometric, at least 1; GAP is in 2**-32 cycles."""
+    u = (draw(m, source) + 0.5) / 4294967296.0
+    return wide(1 + int(math.log(u) * m.settings[GAP] / 4294967296.0))
+
+
+@hot
+def destination(m: Sources, source: int, tiles: int) -> int:
+    """Where a new packet goes."""
+    pattern = m.settings[PATTERN]
+    if pattern == PERMUTATION:
+        return wide(m.table[source])
+    bits = draw(m, source)
+    if pattern == UNIFORM:
+        return wide(bits * tiles >> 32)
+    low, high = -1, tiles - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if m.table[middle] > bits:
+            high = middle
+        else:
+            low = middle
+    return wide(high)
+
+
+@hot
+def flits_of(m: Sources, source: int) -> int:
+    """Flits of a new packet."""
+    if m.settings[SIZES] == 1:
+        return wide(m.sizes[1])
+    bits, k = draw(m, source), 0
+    while m.sizes[2 * k] <= bits:
+        k += 1
+    return wide(m.sizes[2 * k + 1])
+
+
+@hot
+def start(s: Engines, m: Sources, source: int) -> None:
+    """Make the packet that is due: it is counted to the batch in which it was made."""
+    i = source * T_WIDTH
+    m.free[0] -= 1
+    packet = wide(m.free[1 + m.free[0]])
+    made = wide(m.sources[i + T_NEXT])
+    if m.settings[PATTERN] == RECORDED:
+        row = m.sources[i + T_TRACE] * 3
+        to, flits = wide(m.trace[row + 1]), wide(m.trace[row + 2])
+        m.sources[i + T_TRACE] += 1
+        m.sources[i + T_NEXT] = m.trace[row + 3]
+    else:
+        to, flits = destination(m, source, s.constants[TILES]), flits_of(m, source)
+        m.sources[i + T_NEXT] = made + gap(m, source)
+    s.destinations[packet] = to
+    m.packets[packet * M_WIDTH + M_MADE] = made
+    m.packets[packet * M_WIDTH + M_FLITS] = flits
+    m.sources[i + T_LEFT] = flits
+    m.sources[i + T_PACKET] = packet
+    m.settings[MADE_N] += 1
+    batch = made - m.settings[FROM]
+    if 0 <= batch < m.settings[BATCH] * m.settings[BATCHES]:
+        m.batches[batch // m.settings[BATCH] * A_WIDTH + A_MADE] += 1
+
+
+@hot
+def send(s: Engines, n: Network, m: Sources, t: int) -> int:
+    """Every source with a packet sends a flit if it has a credit; returns the next cycle to look
+    at.
+    """
+    soon, kept, v = wide(NEVER), 0, s.constants[VCS]
+    for index in range(n.counts[INJECTING_N]):
+        source = wide(n.injecting[index])
+        n.injecting[kept] = source
+        i, port = source * T_WIDTH, s.constants[NI_PORT0] + source
+        o, head = port * O_WIDTH, 0
+        if m.sources[i + T_LEFT] == 0:
+            bit = free_vc(n, o, wide(m.sources[i + T_VC_NEXT]))
+            head = 1
+        else:
+            bit = wide(m.sources[i + T_VC])
+        if bit & n.outputs[o + O_CREDIT_VCS] == 0:
+            kept += 1
+            continue
+        soon = t + 1
+        vc = wide(n.bits[bit])
+        if head:
+            start(s, m, source)
+            m.sources[i + T_VC] = bit
+            m.sources[i + T_VC_NEXT] = vc + 1
+        left = m.sources[i + T_LEFT] - 1
+        m.sources[i + T_LEFT] = left
+        m.sources[i + T_INJECTED] += 1
+        tail = 2 if left == 0 else 0
+        debit(n, o, port * v + vc, bit)
+        packet = wide(m.sources[i + T_PACKET])
+        down = wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
+        enter(n, down, packet << 2 | tail | head, route(s, n, source, s.destinations[packet]))
+        following = wide(m.sources[i + T_NEXT])
+        if left > 0 or (following <= t + 1 and following < m.settings[UNTIL]):
+            kept += 1
+        elif following < m.settings[UNTIL]:
+            end_at(s, 4 * source, following)
+    n.counts[INJECTING_N] = kept
+    return wide(soon)
+
+
+@hot
+def deliver(s: Engines, m: Sources, packet: int, t: int) -> None:
+    """The last flit of a packet is there."""
+    made, flits = m.packets[packet * M_WIDTH + M_MADE], m.packets[packet * M_WIDTH + M_FLITS]
+    m.free[1 + m.free[0]] = packet
+    m.free[0] += 1
+    m.settings[DELIVERED_N] += 1
+    begin, size = m.settings[FROM], m.settings[BATCH]
+    if 0 <= t - begin < size * m.settings[BATCHES]:
+        m.batches[(t - begin) // size * A_WIDTH + A_FLITS] += flits
+    if 0 <= made - begin < size * m.settings[BATCHES]:
+        a, latency = (made - begin) // size * A_WIDTH, t - made
+        m.batches[a + A_PACKETS] += 1
+        m.batches[a + A_LATENCY] += latency
+        m.batches[a + A_SQUARES] += latency * latency
+        m.batches[a + A_MOST] = max(m.batches[a + A_MOST], latency)
+
+
+@kernel
+def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int:
+    """Run from cycle NOW until nothing is left to do, or behind cycle ``last``; returns the next
+    cycle that something happens in, or NEVER.
+
+    Takes the addresses of the arrays of Engines, Network and Sources. Runs without the GIL.
+    """
+    s, n, m = engines_at(engines), network_at(network), sources_at(sources)
+    g, t = s.g, s.g[NOW]
+    while t <= last:
+        g[NOW] = t
+        while g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
+            n.injecting[n.counts[INJECTING_N]] = (s.heap[0] & ID_MASK) >> 2
+            n.counts[INJECTING_N] += 1
+            g[HEAP_N] = pop(s.heap, g[HEAP_N])
+        e = wide(s.calendar[t & CALENDAR - 1])
+        s.calendar[t & CALENDAR - 1] = -1
+        while e >= 0:
+            g[CALENDAR_N] -= 1
+            n.injecting[n.counts[INJECTING_N]] = e >> 2
+            n.counts[INJECTING_N] += 1
+            e = wide(s.following[e])
+        while g[DELIVER_N] > 0:
+            at = 2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])
+            if s.deliveries[at] != t:
+                break
+            g[DELIVER_HEAD] += 1
+            g[DELIVER_N] -= 1
+            deliver(s, m, wide(s.deliveries[at + 1]), t)
+        following = wide(NEVER)
+        if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
+            soon = arrive(s, n, t)
+            wins, later = request(s, n, t)
+            following = min(soon, later, send(s, n, m, t))
+            if wins:
+                grant(s, n, wins, t)
+                following = wide(t + 1)
+        if g[DELIVER_N] > 0:
+            due = s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])]
+            following = min(following, due)
+        t = next_event(s, t, following)
+    g[NOW] = t
+    return wide(t)
+
+
+simulate_traffic.targetoptions["nogil"] = True  # type: ignore[attr-defined]

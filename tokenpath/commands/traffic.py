@@ -1,0 +1,199 @@
+"""``tokenpath traffic``: latency against load of an architecture's routers."""
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tokenpath.commands import new_app
+from tokenpath.commands.options import ArchName, TopologyText
+from tokenpath.console import AsJson, emit, progress
+from tokenpath.hw.arch.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenpath.sim.traffic import Measured
+
+app = new_app()
+
+PatternText = Annotated[
+    str,
+    typer.Option(
+        "--pattern",
+        "-p",
+        help="uniform, transpose, bitcomp, neighbor, tornado or hotspot:27+28@0.2.",
+    ),
+]
+Loads = Annotated[
+    str | None,
+    typer.Option(
+        "--loads",
+        "-l",
+        metavar="L,L,...|FROM:TO:STEP",
+        help="Flits a node and cycle; else twelve up to saturation.",
+    ),
+]
+Packets = Annotated[
+    str, typer.Option("--packets", metavar="FLITS[:WEIGHT],...", help="Lengths of packets.")
+]
+Router = Annotated[str | None, typer.Option("--router", help="wormhole or vc; else the preset's.")]
+Vcs = Annotated[int | None, typer.Option("--vcs", help="Virtual channels of a link (vc).")]
+Depth = Annotated[int | None, typer.Option("--depth", help="Flits of a virtual channel's buffer.")]
+Stages = Annotated[int | None, typer.Option("--stages", help="Cycles in a router: 1 or 2 (vc).")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the random sources.")]
+Plot = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="FILE.svg|.png|.pdf", help="Draw the curve (extra 'plot')."),
+]
+
+
+@app.command()
+def traffic(
+    arch: ArchName = "server",
+    topology: TopologyText = None,
+    pattern: PatternText = "uniform",
+    loads: Loads = None,
+    packets: Packets = "1",
+    router: Router = None,
+    vcs: Vcs = None,
+    depth: Depth = None,
+    stages: Stages = None,
+    seed: Seed = 1,
+    plot: Plot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Latency against load: synthetic traffic on the routers of an architecture.
+
+    Loads are in flits a node and cycle, latencies in cycles from the making of a packet until its
+    last flit is delivered. A point is measured longer until its 95 % confidence interval is within
+    1 %; where the network doesn't keep up there is no latency to tell.
+    """
+    from tokenpath.hw.arch.params import Arch
+    from tokenpath.sim.traffic import Load, point, saturation
+    from tokenpath.sim.traffic_patterns import Pattern
+
+    machine = Arch.load(arch)
+    machine = machine.on(topology) if topology else machine
+    chosen = {"kind": router, "vcs": vcs, "depth": depth, "stages": stages}
+    if router is None and (vcs is not None or stages is not None):
+        chosen["kind"] = "vc"
+    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
+    machine = replace(machine, router=replace(machine.router, **given))
+    load = Load(
+        pattern=Pattern.parse(pattern, machine.topology),
+        rate=0.01,
+        sizes=_sizes(packets),
+        seed=seed,
+    )
+    if plot is not None:
+        _check_plot(plot)
+    chosen_loads = _loads(loads) if loads else None
+    with progress("saturation", total=None):
+        knee = saturation(machine, load)
+    if chosen_loads is None:
+        chosen_loads = [round(knee * part / 10, 4) for part in range(1, 13)]
+        chosen_loads = [rate for rate in chosen_loads if rate <= load.mean_flits]
+    points: list[Measured] = []
+    with progress("loads", total=len(chosen_loads)) as advance:
+        for rate in chosen_loads:
+            points.append(point(machine, replace(load, rate=rate)))
+            advance(1)
+    if plot is not None:
+        _draw(plot, points, f"{machine.topology}, {pattern}")
+    payload = {
+        "topology": str(machine.topology), "router": asdict(machine.router), "pattern": pattern,
+        "packets": packets, "seed": seed, "saturation": knee,
+        "points": [_row(found) for found in points],
+    }  # fmt: skip
+    emit(_table(machine, pattern, knee, points), payload, as_json)
+
+
+def _row(found: "Measured") -> dict[str, Any]:
+    """A point in JSON: no latency where the network doesn't keep up."""
+    row = asdict(found)
+    if not found.stable:
+        row |= {"latency": None, "interval": None}
+    return {**row, "stable": found.stable}
+
+
+def _table(machine: Any, pattern: str, knee: float, points: "list[Measured]") -> Any:
+    from rich.table import Table
+
+    kind = machine.router
+    table = Table(
+        title=f"{pattern} on {machine.topology}: {kind.kind} router, {machine.vcs} VCs of "
+        f"{kind.depth} flits; saturation at {knee:g} flits a node and cycle",
+        title_justify="left",
+    )
+    for name in ("offered", "accepted", "latency", "+-", "longest", "packets"):
+        table.add_column(name, justify="right")
+    for found in points:
+        latency = (f"{found.latency:.2f}", f"{found.interval:.2f}") if found.stable else ("-", "-")
+        table.add_row(
+            f"{found.offered:.4f}", f"{found.accepted:.4f}", *latency, f"{found.longest:,}",
+            f"{found.packets:,}",
+        )  # fmt: skip
+    return table
+
+
+def _loads(text: str) -> list[float]:
+    """Numbers of ``a,b,c`` or ``from:to:step``. Raises InputError for others."""
+    try:
+        if ":" in text:
+            low, high, step = (float(part) for part in text.split(":"))
+            if step <= 0 or not 0 < low <= high or (high - low) / step > 1000:
+                raise ValueError
+            return [round(low + i * step, 9) for i in range(int((high - low) / step + 1e-9) + 1)]
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"--loads {text!r}: give numbers as 0.1,0.2 or as 0.05:0.4:0.05") from None
+
+
+def _sizes(text: str) -> dict[int, float]:
+    """Packet lengths and weights of ``1:0.8,5:0.2``. Raises InputError for others."""
+    try:
+        pairs = [part.partition(":")[::2] for part in text.split(",")]
+        sizes = {int(flits): float(weight or 1) for flits, weight in pairs}
+    except ValueError:
+        sizes = {}
+    if not sizes or min(sizes) < 1 or max(sizes) > 1 << 16 or min(sizes.values()) <= 0:
+        raise InputError(
+            f"--packets {text!r}: give flits, or flits and weights, as 1 or 1:0.8,5:0.2"
+        )
+    return sizes
+
+
+def _check_plot(path: Path) -> None:
+    """Refuse before the work begins what would fail behind it."""
+    from tokenpath.files import check_writable
+
+    check_writable(path)
+    if path.suffix not in (".svg", ".png", ".pdf"):
+        raise InputError(f"--plot {path}: give a name that ends in .svg, .png or .pdf")
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "--plot needs matplotlib: give 'pip install matplotlib', or leave --plot out"
+        ) from None
+
+
+def _draw(path: Path, points: "list[Measured]", title: str) -> None:
+    """The curve into a file, whole or not at all."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    from tokenpath.files import replacing
+
+    stable = [found for found in points if found.stable]
+    figure, axes = pyplot.subplots()
+    axes.errorbar(
+        [found.offered for found in stable], [found.latency for found in stable],
+        yerr=[found.interval for found in stable], marker="o",
+    )  # fmt: skip
+    axes.set(xlabel="offered load, flits/node/cycle", ylabel="mean latency, cycles", title=title)
+    axes.set_ylim(bottom=0)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:])
