@@ -104,9 +104,9 @@ O_WIDTH = 16
 (O_FREE, O_NEXT, O_PORTS, O_BEST, O_KEY, O_PICK, O_CYCLES, O_QUEUE) = range(8)
 (O_COUNT, O_DOWN, O_STRIDE, O_DOWN_NODE, O_FREE_VCS, O_CREDIT_VCS, O_LATENCY) = range(8, 15)
 
-# input port. BEST and PICK: its VC with a valid request and the output VC, NEXT the pointer
-I_WIDTH = 4
-(I_NODE, I_NEXT, I_BEST, I_PICK) = range(4)
+# input port. NEXT: the VC with which its round begins
+I_WIDTH = 2
+(I_NODE, I_NEXT) = range(2)
 
 # queue: flits under way on links of one latency, or credits, in order; FIRST and LAST count
 U_WIDTH = 8

@@ -38,6 +38,9 @@ from .state import Engines, Network
 
 put_flits = time.put_flits
 
+AHEAD = 8
+"""Winners and arrivals whose rows are fetched beforehand; a large network fits no cache."""
+
 
 @hot
 def route(s: Engines, n: Network, node: int, to: int) -> int:
@@ -156,6 +159,9 @@ def arrive(s: Engines, n: Network, t: int) -> int:
                 soon = min(soon, n.links[at + W_DUE])
                 break
             queues[u + U_FIRST] += 1
+            if s.constants[FETCH]:
+                ahead = ((queues[u + U_FIRST] + AHEAD) & queues[u + U_MASK]) + queues[u + U_AT]
+                prefetch(n.buffers, wide(n.links[ahead * W_WIDTH + W_WHERE]))
             where, flit = wide(n.links[at + W_WHERE]), wide(n.links[at + W_FLIT])
             if queues[u + U_CREDITS]:
                 credit(s, n, where)
@@ -198,7 +204,7 @@ def inject(s: Engines, n: Network, t: int) -> int:
             kept += 1
             continue
         soon = t + 1
-        vc = wide(n.bits[bit])
+        vc = first_bit(bit)
         if head:
             start_packet(s, tile, t)
             ni[i + N_VC] = bit
@@ -249,46 +255,16 @@ def first_vc(pointer: int, a: int, b: int) -> bool:
 
 
 @hot
-def ask(s: Engines, n: Network, buffer: int, t: int, picks: int, soon: int) -> tuple[int, int]:
-    """The request of one buffer in stage 1, and 2 or 3. ``picks`` are so far the outputs with a
-    pick, with several VCs the inputs. Returns them and the next cycle to look at.
-    """
-    buffers, outputs, inputs, v = n.buffers, n.outputs, n.inputs, s.constants[VCS]
-    slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
-    turn = wide(buffers[buffer + B_WIDTH + slot + 1])
-    o = (turn >> VC_BITS) * O_WIDTH
-    held = wide(buffers[buffer + B_HELD])
-    may = turn & VC_MASK & outputs[o + O_FREE_VCS]
-    can = (held if held else may) & outputs[o + O_CREDIT_VCS]
-    if can == 0:
-        return picks, soon
-    if outputs[o + O_FREE] > t:
-        return picks, min(soon, wide(outputs[o + O_FREE]))
-    pick = wide(can & -can)
-    if v == 1:
-        return nominate(n, buffer, o, pick, picks), soon
-    i, vc = buffers[buffer + B_PORT] * I_WIDTH, buffers[buffer + B_NUMBER] & VC_MASK
-    best = wide(inputs[i + I_BEST])
-    if best < 0:
-        n.picked[picks] = i
-        picks += 1
-    elif first_vc(inputs[i + I_NEXT], buffers[best + B_NUMBER] & VC_MASK, vc):
-        return picks, soon
-    inputs[i + I_BEST] = buffer
-    inputs[i + I_PICK] = pick
-    return picks, soon
-
-
-@hot
 def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
     """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next
     cycle to look at.
 
     Goes through the buffers with flits in the order of their places, so that neighbours in the
-    network are neighbours in the caches.
+    network are neighbours in the caches and the VCs of a port follow each other.
     """
-    buffers, inputs = n.buffers, n.inputs
-    soon, picks = wide(NEVER), 0
+    buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
+    soon, wins, port, pointer = wide(NEVER), 0, wide(-1), 0
+    best, best_vc, best_o, best_pick = wide(-1), 0, 0, 0
     for high in range(s.constants[SUMMARY]):
         words = n.summary[high]
         while words:
@@ -300,22 +276,34 @@ def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
             while units:
                 buffer = ((word << 6) + first_bit(units)) * UNIT
                 units &= units - 1
-                picks, soon = ask(s, n, buffer, t, picks, soon)
-    if s.constants[VCS] == 1:
-        return picks, soon
-    wins = 0
-    for index in range(picks):
-        i = wide(n.picked[index])
-        buffer = wide(inputs[i + I_BEST])
-        inputs[i + I_BEST] = -1
-        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
-        o = (buffers[buffer + B_WIDTH + slot + 1] >> VC_BITS) * O_WIDTH
-        wins = nominate(n, buffer, wide(o), wide(inputs[i + I_PICK]), wins)
+                if units and s.constants[FETCH]:
+                    prefetch(n.buffers, ((word << 6) + first_bit(units)) * UNIT)
+                slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+                turn = wide(buffers[buffer + B_WIDTH + slot + 1])
+                o = (turn >> VC_BITS) * O_WIDTH
+                held = wide(buffers[buffer + B_HELD])
+                may = turn & VC_MASK & outputs[o + O_FREE_VCS]
+                can = (held if held else may) & outputs[o + O_CREDIT_VCS]
+                if can == 0:
+                    continue
+                if outputs[o + O_FREE] > t:
+                    soon = min(soon, wide(outputs[o + O_FREE]))
+                    continue
+                if v == 1:
+                    wins = nominate(n, buffer, o, wide(can & -can), wins)
+                    continue
+                vc = buffers[buffer + B_NUMBER] & VC_MASK
+                if buffers[buffer + B_PORT] != port:
+                    if best >= 0:
+                        wins = nominate(n, best, best_o, best_pick, wins)
+                    port = wide(buffers[buffer + B_PORT])
+                    pointer = wide(n.inputs[port * I_WIDTH + I_NEXT])
+                elif first_vc(pointer, best_vc, vc):
+                    continue
+                best, best_vc, best_o, best_pick = buffer, vc, o, wide(can & -can)
+    if best >= 0:
+        wins = nominate(n, best, best_o, best_pick, wins)
     return wins, soon
-
-
-AHEAD = 8
-"""Winners whose rows are fetched beforehand; a large network fits no cache."""
 
 
 @hot
@@ -358,7 +346,7 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
             n.inputs[buffers[buffer + B_PORT] * I_WIDTH + I_NEXT] = (
                 buffers[buffer + B_NUMBER] & VC_MASK
             ) + 1
-            vc = wide(n.bits[bit])
+            vc = first_bit(bit)
         if buffers[buffer + B_QUEUE] < 0:
             credit(s, n, wide(buffers[buffer + B_UP]))
         else:

@@ -51,9 +51,9 @@ class Network(NamedTuple):
     """Routers and links, by rows of columns.py.
 
     ``busy`` has a bit for each buffer with flits, by its place, ``summary`` one for each word of
-    ``busy`` that may not be 0. ``injecting`` holds tiles with something to send, ``picked`` and
-    ``winners`` the rows of ports with a pick in this cycle. ``credits`` of each channel, ``room``
-    those of an idle one; ``bits`` the number of a VC from its bit. ``coordinates`` (tiles, dims);
+    ``busy`` that may not be 0. ``injecting`` holds tiles with something to send,
+    ``winners`` the rows of outputs with a pick in this cycle. ``credits`` of each channel, ``room``
+    those of an idle one. ``coordinates`` (tiles, dims);
     ``hub_dim`` of each switch node; ``routes`` a square table for each dimension, in
     which ``rows`` (tiles, dims) says where a tile's row begins.
     """
@@ -66,11 +66,9 @@ class Network(NamedTuple):
     busy: I64
     summary: I64
     injecting: I32
-    picked: I32
     winners: I32
     queues: I64
     links: I32
-    bits: I32
     node_port0: I32
     coordinates: I32
     hub_dim: I32
@@ -115,7 +113,7 @@ def network_at(a: I64) -> Network:
     """The fields of Network as pointers, from their addresses."""
     return Network(
         pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer32(a[4]),
-        pointer64(a[5]), pointer64(a[6]), pointer32(a[7]), pointer32(a[8]), pointer32(a[9]),
-        pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
-        pointer32(a[15]), pointer32(a[16]), pointer32(a[17]), pointer32(a[18]),
+        pointer64(a[5]), pointer64(a[6]), pointer32(a[7]), pointer32(a[8]), pointer64(a[9]),
+        pointer32(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
+        pointer32(a[15]), pointer32(a[16]),
     )  # fmt: skip

@@ -229,7 +229,7 @@ def network(arch: Arch) -> Network:
     outputs[:, c.O_QUEUE] = -1
     outputs[has, c.O_QUEUE] = flit_queue
     inputs = np.zeros((total, c.I_WIDTH), np.int64)
-    inputs[:, c.I_NODE], inputs[:, c.I_BEST] = ports.node, -1
+    inputs[:, c.I_NODE] = ports.node
     buffers[at + c.B_QUEUE] = -1
     for vc in range(v):
         buffers[at[local * v + vc] + c.B_UP] = (total + np.arange(tiles)) * v + vc
@@ -258,11 +258,9 @@ def network(arch: Arch) -> Network:
         busy=np.zeros(words, np.int64),
         summary=np.zeros(-(-words // 64), np.int64),
         injecting=np.zeros(tiles + 1, np.int32),
-        picked=np.zeros(total, np.int32),
         winners=np.zeros(total, np.int32),
         queues=queues.reshape(-1),
         links=np.zeros(length, np.int32),
-        bits=np.array([max(0, bit.bit_length() - 1) for bit in range(c.VC_MASK + 1)], np.int32),
         node_port0=ports.node_port0.astype(np.int32),
         coordinates=coordinates.astype(np.int32).reshape(-1),
         hub_dim=np.array(hub_dim or [0], np.int32),

@@ -15,7 +15,7 @@ from tokenpath.sim.compiled import kernel
 
 from .columns import *
 from .events import ID_BITS, ID_MASK, end_at, next_event, pop
-from .jit import hot, inner, pointer64, wide
+from .jit import first_bit, hot, inner, pointer64, wide
 from .network import arrive, debit, enter, free_vc, grant, request, route
 from .state import I64, Engines, Network, engines_at, network_at
 
@@ -161,7 +161,7 @@ def send(s: Engines, n: Network, m: Sources, t: int) -> int:
             kept += 1
             continue
         soon = t + 1
-        vc = wide(n.bits[bit])
+        vc = first_bit(bit)
         if head:
             start(s, m, source)
             m.sources[i + T_VC] = bit
