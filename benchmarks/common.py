@@ -22,9 +22,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
-    "verilog", "rtl", "cost",
+    "verilog", "rtl", "cost", "network",
 )  # fmt: skip
-WITH_OPTIONS = ("differential", "mutation", "rtl")
+WITH_OPTIONS = ("differential", "mutation", "network", "rtl")
 
 
 @dataclass(frozen=True)
