@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
-    "verilog", "rtl", "cost", "network",
+    "verilog", "rtl", "cost", "network", "routers",
 )  # fmt: skip
 WITH_OPTIONS = ("differential", "mutation", "network", "rtl")
 

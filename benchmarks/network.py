@@ -43,12 +43,14 @@ def _zero_load(curve: dict[str, Any], hops: float) -> tuple[float, float]:
     """Latencies without load by formula, ours and BookSim2's: ``hops`` routers, S flits.
 
     Ours: 1 into the router, 2 + link a hop, 3 from the last grant to the sink. BookSim2's:
-    (2 + link) H - link + 3 by noc measurements, the sink a cycle later than ours.
+    2 H + link (H - 1) + 3, as measured: its sink reads a flit a cycle later. A packet longer than
+    a buffer waits for credits, whose loop is 3 + 2 link cycles here and a cycle more there.
     """
     link, tail = curve["link"], curve["packet"] - 1
-    ours = 1 + (2 + link) * (hops - 1) + 3 + tail
+    loop, long = 3 + 2 * link, curve["packet"] > curve["buffer"]
+    ours = 1 + (2 + link) * (hops - 1) + 3 + tail + (max(0, loop - curve["buffer"]) if long else 0)
     theirs = 2 * hops + link * (hops - 1) + 3 + tail
-    return ours, theirs
+    return ours, theirs + (max(0, loop + 1 - curve["buffer"]) if long else 0)
 
 
 def _curve(curve: dict[str, Any]) -> list[object]:
@@ -64,12 +66,7 @@ def _curve(curve: dict[str, Any]) -> list[object]:
         found = point(arch, replace(load, rate=rate), EFFORT).latency + shift
         if abs(found / latency - 1) > abs(worst):
             worst, at = found / latency - 1, rate
-    limit, knee, rate = 3 * zero.latency, 0.0, round(curve["saturation"] - 0.04, 4)
-    while rate <= min(1.0, curve["saturation"] + 0.2):
-        found_point = point(arch, replace(load, rate=rate), replace(EFFORT, most=1000))
-        if not found_point.latency < limit:
-            break
-        knee, rate = rate, round(rate + 0.005, 4)
+    knee = _knee(arch, load, 3 * zero.latency, curve["saturation"])
     over = point(arch, replace(load, rate=min(1.0, load.mean_flits)), replace(EFFORT, most=1000))
     return [
         curve["id"], f"{zero.latency:.2f}", f"{curve['zero_load'][0]:.2f}", f"{shift:+.0f}",
@@ -77,6 +74,21 @@ def _curve(curve: dict[str, Any]) -> list[object]:
         f"{knee - curve['saturation']:+.3f}", f"{over.accepted:.3f}",
         "-" if curve["overload"] is None else f"{curve['overload']:.3f}", f"{hops:.2f}",
     ]  # fmt: skip
+
+
+def _knee(arch: Arch, load: Load, limit: float, near: float) -> float:
+    """The highest load in steps of 0.005 with a latency below the limit, from ``near`` on."""
+    effort = replace(EFFORT, most=1000)
+
+    def passes(rate: float) -> bool:
+        return point(arch, replace(load, rate=rate), effort).latency < limit
+
+    rate, step = near, 0.005 if passes(near) else -0.005
+    while step < 0 and rate > 0.01 and not passes(rate):
+        rate = round(rate + step, 4)
+    while step > 0 and rate + step <= 1 and passes(round(rate + step, 4)):
+        rate = round(rate + step, 4)
+    return rate
 
 
 def curves() -> str:

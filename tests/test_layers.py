@@ -40,6 +40,7 @@ MAY_IMPORT = {
         "gguf",
         "platformdirs",
         "rich",
+        "matplotlib",
     },
     # the front door, the only place that sees both sw and sim
     "tokenpath": {"tokenpath", "typer", "rich", "platformdirs", "numpy"},

@@ -19,7 +19,6 @@ WITHOUT_A_TEST = {
     "hw/credits.py": "tests/hw/test_router.py and test_injector.py count credits",
     "hw/flit.py": "layouts, read by tests/hw/test_injector.py and test_sink.py",
     "hw/route.py": "tests/hw/test_router.py compares routes with the topology",
-    "sim/fast/traffic.py": "tests/sim/test_traffic.py runs it",
     "sw/ends.py": "tests/sw/test_lower.py runs whole steps",
     "sw/hidden.py": "tests/sw/test_lower.py runs whole steps",
     "sw/step.py": "tests/sw/test_lower.py runs whole steps",

@@ -33,6 +33,7 @@ COMMANDS = {
         "arch": "Machines: presets and parameters.",
         "topology": "Networks: what a product of dimensions gives.",
         "traffic": "Networks: latency against load of their routers.",
+        "routers": "Router microarchitectures side by side.",
         "program": "Compiled schedules: dump, check, save.",
         "verilog": "The hardware as Verilog, with a description of its ports.",
         "cost": "FPGA area, clock and gates of a unit.",

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
@@ -113,6 +114,25 @@ class RouterParams:
                 value == 1 or self.kind == "vc",
                 f"a {self.kind} router has no {name} to choose; give kind 'vc'",
             )
+
+    @classmethod
+    def parse(cls, text: str) -> "RouterParams":
+        """Read ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if not given).
+
+        Raises InputError.
+        """
+        found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?", text)
+        _require(
+            found is not None, f"router {text!r}: write it as wormhole-d4, vc2-d4 or vc4-d8-s2"
+        )
+        assert found is not None
+        kind, vcs, depth, stages = found.groups()
+        return cls(kind=kind, depth=int(depth), vcs=int(vcs or 1), stages=int(stages or 1))
+
+    def __str__(self) -> str:
+        """Canonical text, ``parse`` of which is equal to these parameters."""
+        vcs = str(self.vcs) if self.kind == "vc" else ""
+        return f"{self.kind}{vcs}-d{self.depth}" + (f"-s{self.stages}" if self.stages > 1 else "")
 
     def channels(self, dims: tuple[Dim, ...]) -> int:
         """VCs of a link, the most of any. Raises InputError where a ring would not have two

@@ -249,3 +249,12 @@ def test_traffic_refuses_in_one_line(
     capsys: pytest.CaptureFixture[str], options: list[str], said: str
 ) -> None:
     assert said in refusal(capsys, *SMALL_NET, *options)
+
+
+def test_routers_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["routers", "--model", "mathformer-add", "--arch", "tiny", "-t", "mesh:2x2"]
+    found = answer(capsys, *command, "-r", "vc2-d2", "-r", "wormhole-d2")
+    rows = found["rows"]
+    assert isinstance(rows, list)
+    assert [row["router"] for row in rows] == ["vc2-d2", "wormhole-d2"]
+    assert "write it as wormhole-d4" in refusal(capsys, *command, "-r", "vc")

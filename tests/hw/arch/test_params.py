@@ -247,6 +247,20 @@ def test_a_ring_has_a_half_of_the_virtual_channels_for_each_dateline_class() -> 
         replace(TINY.on("ring:4"), router=RouterParams(kind="vc", vcs=3))
 
 
+@pytest.mark.parametrize("text", ["wormhole-d4", "vc1-d2", "vc4-d8-s2"])
+def test_a_router_is_its_text(text: str) -> None:
+    assert str(RouterParams.parse(text)) == text
+
+
+def test_a_router_in_words_has_its_parameters() -> None:
+    assert RouterParams.parse("vc4-d8-s2") == RouterParams(kind="vc", vcs=4, depth=8, stages=2)
+    for text in ("vc4", "vc-8", "wormhole-d4-s", "vc4-d8-s2-x", ""):
+        with pytest.raises(InputError, match="write it as wormhole-d4, vc2-d4 or vc4-d8-s2"):
+            RouterParams.parse(text)
+    with pytest.raises(InputError, match="unknown router 'deflect'"):
+        RouterParams.parse("deflect-d4")
+
+
 def test_the_name_is_not_in_the_fingerprint() -> None:
     assert replace(TINY, name="other").fingerprint == TINY.fingerprint
     assert re.fullmatch("[0-9a-f]{16}", TINY.fingerprint)
