@@ -40,10 +40,9 @@ MAY_IMPORT = {
         "gguf",
         "platformdirs",
         "rich",
-        "matplotlib",
     },
     # the front door, the only place that sees both sw and sim
-    "tokenpath": {"tokenpath", "typer", "rich", "platformdirs", "numpy"},
+    "tokenpath": {"tokenpath", "typer", "rich", "platformdirs", "numpy", "matplotlib"},
 }
 
 BY_NAME = {"import_module", "__import__"}
