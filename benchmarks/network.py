@@ -117,7 +117,7 @@ def _rate(topology: str, size: int, load: float, cycles: int) -> tuple[float, fl
     goes = Load(pattern=Pattern.parse("uniform", arch.topology), rate=load, seed=SEED)
     found = []
     for _ in range(4):
-        machine = TrafficMachine(arch, goes, warmup=1000, batch=cycles // 10)
+        machine = TrafficMachine.synthetic(arch, goes, warmup=1000, batch=cycles // 10)
         start = time.process_time()
         machine.run_until(machine.measure_until)
         seconds = time.process_time() - start
@@ -159,7 +159,7 @@ def _drains(arch: Arch, cycles: int, spoilt: bool = False) -> tuple[int, int]:
     load = Load(
         pattern=Pattern.parse("uniform", arch.topology), rate=0.9, sizes={4: 1.0}, seed=SEED
     )
-    machine = TrafficMachine(arch, load, warmup=0, batch=cycles // 10)
+    machine = TrafficMachine.synthetic(arch, load, warmup=0, batch=cycles // 10)
     if spoilt:
         routes = machine.network.routes
         routes[:] = [route and route >> 8 << 8 | 1 for route in routes]

@@ -15,7 +15,7 @@ from .common import markdown
 
 RUNS = (
     ("glassllm", "edge", ("mesh:4x4", "torus:4x4", "flat:16", "tiered:4x4"), None),
-    ("llama-3-8b", "server", ("mesh:8x8", "torus:8x8", "flat:64", "tiered:8x8"), 4096),
+    ("llama-3-8b", "server", ("mesh:16x16", "torus:16x16", "flat:16x16", "tiered:16x16"), 4096),
 )
 """Model, preset, topologies, context."""
 

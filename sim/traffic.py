@@ -19,6 +19,10 @@ from tokenpath.sim.fast import traffic as k
 from tokenpath.sim.fast.events import ID_BITS
 from tokenpath.sim.fast.state import I64, addresses
 from tokenpath.sim.traffic_patterns import Pattern
+from tokenpath.sim.traffic_trace import Trace
+
+LAST_CYCLE = c.LAST_CYCLE
+"""Until when a trace is replayed: it ends long before, when all its packets are delivered."""
 
 STUDENT = 2.262
 """Two-sided 95 % quantile of Student's t with 9 degrees of freedom: ten batches."""
@@ -75,55 +79,62 @@ class Measured:
 
 
 class TrafficMachine:
-    """An architecture's routers with sources and sinks; runs once."""
+    """An architecture's routers with sources and sinks; runs once. See ``synthetic`` and
+    ``recorded``.
+    """
 
-    def __init__(
-        self, arch: Arch, load: Load, *, warmup: int, batch: int, batches: int = 10
-    ) -> None:
+    def __init__(self, arch: Arch, sources: k.Sources, mean_flits: float) -> None:
+        self.arch, self.sources, self.mean_flits = arch, sources, mean_flits
+        self.measure_until = int(sources.settings[k.UNTIL])
+        self.network = tables.network(arch)
+        packets = int(self.network.room.sum()) + 2 * arch.tiles
+        self.engines = tables.only_network(arch, self.network, packets)
+        self.sources = sources._replace(
+            packets=np.zeros(packets * k.M_WIDTH, np.int64),
+            free=np.concatenate([[packets], np.arange(packets)]),
+        )
+        self._start()
+
+    @classmethod
+    def synthetic(
+        cls, arch: Arch, load: Load, *, warmup: int, batch: int, batches: int = 10
+    ) -> "TrafficMachine":
+        """Random sources, which stop behind the last batch. Raises InputError for a load that no
+        source can make.
+        """
         if not 0 < load.rate <= load.mean_flits:
             raise InputError(
                 f"load {load.rate} flits a node and cycle is outside 0..{load.mean_flits:g}: a "
                 "node makes at most a packet a cycle"
             )
-        self.arch, self.load, self.batch = arch, load, batch
-        self.measure_until = warmup + batch * batches
-        self.network = tables.network(arch)
-        packets = int(self.network.room.sum()) + 2 * arch.tiles
-        self.engines = tables.only_network(arch, self.network, packets)
-        self.sources = self._sources(packets, warmup, batch, batches)
-        self._start()
-
-    def _sources(self, packets: int, warmup: int, batch: int, batches: int) -> k.Sources:
-        tiles, load = self.arch.tiles, self.load
-        settings = np.zeros(k.SETTINGS, np.int64)
         chance = load.rate / load.mean_flits
         values = {
             k.PATTERN: load.pattern.kind,
             k.SIZES: len(load.sizes),
             k.GAP: 0 if chance >= 1 else round(2**32 / math.log1p(-chance)),
-            k.UNTIL: self.measure_until,
-            k.BATCH: batch,
-            k.BATCHES: batches,
-            k.FROM: warmup,
         }
-        settings[list(values)] = list(values.values())
-        sources = np.zeros((tiles, k.T_WIDTH), np.int64)
         generator = np.random.default_rng(load.seed)
-        sources[:, k.T_RANDOM] = generator.integers(1, 2**63 - 1, tiles)
-        first = generator.geometric(chance, tiles) - 1 if chance < 1 else 0
+        sources = np.zeros((arch.tiles, k.T_WIDTH), np.int64)
+        sources[:, k.T_RANDOM] = generator.integers(1, 2**63 - 1, arch.tiles)
+        first = generator.geometric(chance, arch.tiles) - 1 if chance < 1 else 0
         sources[:, k.T_NEXT] = first
         weights = np.cumsum(list(load.sizes.values())) / sum(load.sizes.values())
         sizes = np.stack([np.round(weights * 2**32), list(load.sizes)], axis=1).astype(np.int64)
-        return k.Sources(
-            settings=settings,
-            sources=sources.reshape(-1),
-            packets=np.zeros(packets * k.M_WIDTH, np.int64),
-            free=np.concatenate([[packets], np.arange(packets)]),
-            table=load.pattern.table,
-            sizes=sizes.reshape(-1),
-            trace=np.zeros(4, np.int64),
-            batches=np.zeros(batches * k.A_WIDTH, np.int64),
-        )
+        found = _sources(sources, values, warmup, batch, batches)
+        found = found._replace(table=load.pattern.table, sizes=sizes.reshape(-1))
+        return cls(arch, found, load.mean_flits)
+
+    @classmethod
+    def recorded(cls, arch: Arch, trace: Trace) -> "TrafficMachine":
+        """Sources that make the packets of a trace, one batch in all. Raises InputError for a tile
+        that the architecture doesn't have.
+        """
+        rows, first = trace.by_source(arch.tiles)
+        sources = np.zeros((arch.tiles, k.T_WIDTH), np.int64)
+        sources[:, k.T_TRACE], sources[:, k.T_NEXT] = first, rows[first, 0]
+        found = _sources(sources, {k.PATTERN: k.RECORDED}, 0, trace.last + 1, 1)
+        mean = float(trace.rows[:, 3].mean())
+        return cls(arch, found._replace(trace=rows.reshape(-1)), mean)
 
     def _start(self) -> None:
         """Every source waits for its first packet."""
@@ -152,16 +163,31 @@ class TrafficMachine:
         """What the batches say."""
         rows = self.sources.batches.reshape(-1, k.A_WIDTH)
         made, packets = int(rows[:, k.A_MADE].sum()), int(rows[:, k.A_PACKETS].sum())
-        nodes = self.arch.tiles * self.batch * len(rows)
+        nodes = self.arch.tiles * int(self.sources.settings[k.BATCH]) * len(rows)
         accepted = rows[:, k.A_FLITS].sum() / nodes
         mean, interval = _mean(rows)
-        offered = made * self.load.mean_flits / nodes
+        offered = made * self.mean_flits / nodes
         outputs = self.network.outputs.reshape(-1, c.O_WIDTH)[: self.engines.constants[c.NI_PORT0]]
         return Measured(
             offered=offered, accepted=float(accepted), latency=mean, interval=interval,
             longest=int(rows[:, k.A_MOST].max()), packets=packets, missing=made - packets,
             cycles=self.measure_until, flit_hops=int(outputs[:, c.O_COUNT].sum()),
         )  # fmt: skip
+
+
+def _sources(
+    sources: I64, values: dict[int, int], warmup: int, batch: int, batches: int
+) -> k.Sources:
+    """Sources (tiles, columns) with their settings; everything else is empty."""
+    settings, nothing = np.zeros(k.SETTINGS, np.int64), np.zeros(1, np.int64)
+    values |= {k.UNTIL: warmup + batch * batches, k.BATCH: batch, k.BATCHES: batches}
+    settings[list(values)] = list(values.values())
+    settings[k.FROM] = warmup
+    return k.Sources(
+        settings=settings, sources=sources.reshape(-1), packets=nothing, free=nothing,
+        table=nothing, sizes=nothing, trace=nothing,
+        batches=np.zeros(batches * k.A_WIDTH, np.int64),
+    )  # fmt: skip
 
 
 def _mean(rows: I64) -> tuple[float, float]:
@@ -192,7 +218,8 @@ def point(arch: Arch, load: Load, effort: Effort = Effort()) -> Measured:
     """One point of a curve. Raises InputError for a load that no source can make."""
     batch = effort.batch
     while True:
-        found = TrafficMachine(arch, load, warmup=effort.warmup, batch=batch).measure()
+        machine = TrafficMachine.synthetic(arch, load, warmup=effort.warmup, batch=batch)
+        found = machine.measure()
         exact = found.interval <= effort.precision * found.latency
         if exact or not found.stable or 2 * batch > effort.most:
             return found
@@ -213,3 +240,12 @@ def saturation(arch: Arch, load: Load, effort: Effort = Effort(), step: float = 
         else:
             high = middle
     return round(low * step, 9)
+
+
+def replay(arch: Arch, trace: Trace) -> tuple[Measured, int]:
+    """What a trace's packets took on an architecture's routers, and the cycle of the last
+    delivery.
+    """
+    machine = TrafficMachine.recorded(arch, trace)
+    machine.run_until(LAST_CYCLE)
+    return machine.measured(), int(machine.sources.settings[k.LAST])

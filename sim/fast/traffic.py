@@ -29,7 +29,7 @@ M_WIDTH = 2
 (M_MADE, M_FLITS) = range(2)
 
 # settings
-(PATTERN, SIZES, GAP, UNTIL, BATCH, BATCHES, FROM, MADE_N, DELIVERED_N) = range(9)
+(PATTERN, SIZES, GAP, UNTIL, BATCH, BATCHES, FROM, MADE_N, DELIVERED_N, LAST) = range(10)
 SETTINGS = 16
 (UNIFORM, PERMUTATION, WEIGHTS, RECORDED) = range(4)
 
@@ -190,6 +190,7 @@ def deliver(s: Engines, m: Sources, packet: int, t: int) -> None:
     m.free[1 + m.free[0]] = packet
     m.free[0] += 1
     m.settings[DELIVERED_N] += 1
+    m.settings[LAST] = t
     begin, size = m.settings[FROM], m.settings[BATCH]
     if 0 <= t - begin < size * m.settings[BATCHES]:
         m.batches[(t - begin) // size * A_WIDTH + A_FLITS] += flits

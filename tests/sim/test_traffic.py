@@ -38,7 +38,7 @@ def test_a_packet_alone_takes_what_its_hops_take(stages, flits, latency):
     line = f"line5@die(latency={latency},cpf=1)"
     arch = machine(line, stages=stages, vcs=2, depth=8)
     traffic = load(arch, 0.004, "hotspot:4", sizes={flits: 1.0})
-    run = TrafficMachine(arch, traffic, warmup=0, batch=4000, batches=1)
+    run = TrafficMachine.synthetic(arch, traffic, warmup=0, batch=4000, batches=1)
     sources = run.sources.sources.reshape(-1, k.T_WIDTH)
     sources[:, k.T_NEXT] = [100, 10**9, 10**9, 10**9, 10**9]
     run.sources.settings[k.GAP] = -(10**6) << 32
@@ -56,7 +56,7 @@ def test_a_packet_alone_takes_what_its_hops_take(stages, flits, latency):
 def test_past_saturation_the_network_drains_and_nothing_is_lost(text, router):
     arch = machine(text, **{"depth": 1, **router})
     traffic = load(arch, 0.9, sizes={1: 0.5, 4: 0.5})
-    run = TrafficMachine(arch, traffic, warmup=0, batch=300, batches=2)
+    run = TrafficMachine.synthetic(arch, traffic, warmup=0, batch=300, batches=2)
     run.run_until(600)
     settings = run.sources.settings
     assert settings[k.DELIVERED_N] < settings[k.MADE_N]
@@ -73,7 +73,7 @@ def test_past_saturation_the_network_drains_and_nothing_is_lost(text, router):
 def test_a_run_is_the_same_again_and_another_seed_is_another():
     arch = machine(vcs=2)
     runs = [
-        TrafficMachine(arch, load(arch, 0.2, seed=seed), warmup=100, batch=100).measure()
+        TrafficMachine.synthetic(arch, load(arch, 0.2, seed=seed), warmup=100, batch=100).measure()
         for seed in (7, 7, 8)
     ]
     assert runs[0] == runs[1] != runs[2]
@@ -82,7 +82,7 @@ def test_a_run_is_the_same_again_and_another_seed_is_another():
 def test_offered_load_and_lengths_are_those_asked_for():
     arch = machine(vcs=4, depth=8)
     traffic = load(arch, 0.3, sizes={1: 0.75, 5: 0.25})
-    found = TrafficMachine(arch, traffic, warmup=1000, batch=2000).measure()
+    found = TrafficMachine.synthetic(arch, traffic, warmup=1000, batch=2000).measure()
     assert found.offered == pytest.approx(0.3, rel=0.02)
     assert found.accepted == pytest.approx(0.3, rel=0.02)
     assert found.stable
@@ -123,4 +123,4 @@ def test_the_interval_is_that_of_the_means_of_batches():
 def test_a_load_that_no_source_can_make_is_refused(rate):
     arch = machine()
     with pytest.raises(InputError, match=f"load {rate} flits a node and cycle is outside"):
-        TrafficMachine(arch, load(arch, rate), warmup=0, batch=10)
+        TrafficMachine.synthetic(arch, load(arch, rate), warmup=0, batch=10)

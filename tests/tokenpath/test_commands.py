@@ -258,3 +258,11 @@ def test_routers_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert isinstance(rows, list)
     assert [row["router"] for row in rows] == ["vc2-d2", "wormhole-d2"]
     assert "write it as wormhole-d4" in refusal(capsys, *command, "-r", "vc")
+
+
+def test_traffic_replays_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("cycle,source,destination,flits\n0,0,8,4\n")
+    found = answer(capsys, *SMALL_NET, "--trace", str(trace))
+    assert (found["packets"], found["last_delivery"], found["flit_hops"]) == (1, 10, 20)
+    assert "can't read the trace" in refusal(capsys, *SMALL_NET, "--trace", "none.csv")

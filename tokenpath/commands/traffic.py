@@ -12,6 +12,7 @@ from tokenpath.console import AsJson, emit, progress
 from tokenpath.hw.arch.errors import InputError
 
 if TYPE_CHECKING:
+    from tokenpath.hw.arch.params import Arch
     from tokenpath.sim.traffic import Measured
 
 app = new_app()
@@ -41,6 +42,14 @@ Vcs = Annotated[int | None, typer.Option("--vcs", help="Virtual channels of a li
 Depth = Annotated[int | None, typer.Option("--depth", help="Flits of a virtual channel's buffer.")]
 Stages = Annotated[int | None, typer.Option("--stages", help="Cycles in a router: 1 or 2 (vc).")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the random sources.")]
+Recorded = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE.csv",
+        help="Packets of a file (cycle,source,destination,flits) instead of a pattern.",
+    ),
+]
 Plot = Annotated[
     Path | None,
     typer.Option("--plot", metavar="FILE.svg|.png|.pdf", help="Draw the curve (extra 'plot')."),
@@ -59,6 +68,7 @@ def traffic(
     depth: Depth = None,
     stages: Stages = None,
     seed: Seed = 1,
+    trace: Recorded = None,
     plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,6 +89,9 @@ def traffic(
         chosen["kind"] = "vc"
     given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
     machine = replace(machine, router=replace(machine.router, **given))
+    if trace is not None:
+        emit(*_replayed(machine, trace), as_json)
+        return
     load = Load(
         pattern=Pattern.parse(pattern, machine.topology),
         rate=0.01,
@@ -106,6 +119,26 @@ def traffic(
         "points": [_row(found) for found in points],
     }  # fmt: skip
     emit(_table(machine, pattern, knee, points), payload, as_json)
+
+
+def _replayed(machine: "Arch", trace: Path) -> tuple[Any, dict[str, Any]]:
+    """What a recorded trace takes: for people, and as JSON."""
+    from tokenpath.console import facts
+    from tokenpath.sim.traffic import replay
+    from tokenpath.sim.traffic_trace import Trace
+
+    found, last = replay(machine, Trace.read(trace))
+    payload = {
+        "topology": str(machine.topology), "router": asdict(machine.router), "trace": trace,
+        "packets": found.packets, "latency": found.latency, "longest": found.longest,
+        "last_delivery": last, "flit_hops": found.flit_hops,
+    }  # fmt: skip
+    rows = {
+        "packets": found.packets, "mean latency": f"{found.latency:.2f}",
+        "longest latency": found.longest, "last delivery in cycle": last,
+        "flit-hops": found.flit_hops,
+    }  # fmt: skip
+    return facts(f"{trace} on {machine.topology}, router {machine.router}", rows), payload
 
 
 def _row(found: "Measured") -> dict[str, Any]:
