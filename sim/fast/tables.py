@@ -183,11 +183,9 @@ def _queues(there: I64, back: I64, flits: int) -> tuple[I64, int, I64, I64]:
     rows = np.zeros((len(kinds), c.U_WIDTH), np.int64)
     rows[:, [c.U_CREDITS, c.U_LATENCY]] = np.array(kinds, np.int64).reshape(-1, 2)
     rows[:, c.U_AT], rows[:, c.U_MASK] = size * np.arange(len(rows)), size - 1
-    number = {kind: i for i, kind in enumerate(kinds)}
-    queues = [
-        np.array([number.get((credits, x), -1) for x in latencies.tolist()], np.int64)
-        for credits, latencies in ((0, there), (1, back))
-    ]
+    queues = np.full((2, len(there)), -1, np.int64)
+    for i, (credits, latency) in enumerate(kinds):
+        queues[credits, (there, back)[credits] == latency] = i
     return rows, size * len(rows) * c.W_WIDTH, queues[0], queues[1]
 
 
