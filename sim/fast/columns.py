@@ -73,8 +73,7 @@ L_WIDTH = 4
 (L_COMPUTE, L_APPEND, L_INJECT, L_DELIVER) = range(4)
 
 # record: CAUSE is -1 (program order) or the record that posted, by a packet if INJECT >= 0 (its
-# first
-# flit was sent then). VIA: the record that set the first read or consumption of a stream, in
+# first flit was sent then). VIA: the record that set the first read or consumption of a stream, in
 # VIA_AT
 R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
@@ -84,10 +83,9 @@ R_WIDTH = 8
 NETWORK_COUNTS = 8
 
 # buffer: an input VC, named by the place of its row, a multiple of UNIT words. Its ring of
-# MASK + 1 slots lies behind the
-# row; HEAD and TAIL count flits out and in. HELD is the output VC (a bit) of the packet at its
-# head, or 0; UP the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1;
-# NUMBER is port << VC_BITS | VC at its node
+# MASK + 1 slots lies behind the row; HEAD and TAIL count flits out and in, modulo 2**32. HELD is
+# the output VC (a bit) of the packet at its head, or 0; UP the output channel that gets its
+# credits, QUEUE theirs, or -1 for a latency of 1; NUMBER is port << VC_BITS | VC at its node
 B_WIDTH = UNIT = 8
 (B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
 

@@ -331,7 +331,7 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
         slot = buffer + B_WIDTH + SLOT_WIDTH * (head & buffers[buffer + B_MASK])
         flit = wide(buffers[slot])
         buffers[buffer + B_HEAD] = head + 1
-        empty = 1 if head + 1 == buffers[buffer + B_TAIL] else 0
+        empty = 1 if buffers[buffer + B_HEAD] == buffers[buffer + B_TAIL] else 0
         n.counts[BUSY_N] -= empty
         n.busy[buffer // UNIT >> 6] &= ~(empty << (buffer // UNIT & 63))
         tail = -(flit >> 1 & 1)

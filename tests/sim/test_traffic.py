@@ -124,3 +124,19 @@ def test_a_load_that_no_source_can_make_is_refused(rate):
     arch = machine()
     with pytest.raises(InputError, match=f"load {rate} flits a node and cycle is outside"):
         TrafficMachine.synthetic(arch, load(arch, rate), warmup=0, batch=10)
+
+
+def test_counts_of_flits_may_wrap():
+    """A buffer that 2**31 flits have gone through does what an empty one does."""
+    arch = machine("line:3", vcs=2)
+    runs = []
+    for start in (0, 2**31 - 3):
+        run = TrafficMachine.synthetic(arch, load(arch, 0.5), warmup=0, batch=100)
+        rows = run.network.outputs.reshape(-1, c.O_WIDTH)
+        for row in rows[rows[:, c.O_DOWN] >= 0]:
+            for vc in range(2):
+                at = row[c.O_DOWN] + vc * row[c.O_STRIDE]
+                run.network.buffers[at + c.B_HEAD] = run.network.buffers[at + c.B_TAIL] = start
+        runs.append(run.measure())
+    assert runs[0] == runs[1]
+    assert runs[0].missing == 0
