@@ -1,9 +1,11 @@
 """What the benchmarks share: where results go, reference prompts, Markdown tables, timed runs."""
 
+import argparse
 import json
 import os
 import platform
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -22,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
-    "verilog", "rtl", "cost", "network", "routers",
+    "verilog", "rtl", "cost", "network", "formal", "routers",
 )  # fmt: skip
-WITH_OPTIONS = ("differential", "mutation", "network", "rtl")
+WITH_OPTIONS = ("differential", "formal", "mutation", "network", "rtl")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,26 @@ def header(name: str, about: str, day: date) -> str:
         f"# {name.replace('_', ' ').capitalize()}\n\n{about.strip()}\n\n"
         f"`python -m benchmarks {name}`, {day}, {cpu}, {os.cpu_count()} cores, "
         f"Python {platform.python_version()}, numpy {np.__version__}\n\n"
+    )
+
+
+def in_parts(name: str, parts: Mapping[str, Callable[[], str]], options: Sequence[str] = ()) -> str:
+    """Markdown of a benchmark in parts; ``--parts A,B`` measures those again and keeps the others
+    as the results have them.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}")
+    parser.add_argument("--parts", default=",".join(parts), help="some of " + ", ".join(parts))
+    wanted = parser.parse_args(options).parts.split(",")
+    if unknown := [part for part in wanted if part not in parts]:
+        parser.error(f"unknown part {unknown[0]!r}; give some of {', '.join(parts)}")
+    file = RESULTS / f"{name}.md"
+    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    sections = dict(re.findall(r"^## (\w+)\n\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    for part in wanted:
+        print(f"{part} ...", flush=True)
+        sections[part] = f"{parts[part].__doc__}; {date.today()}.\n\n{parts[part]()}\n"
+    return "\n".join(
+        f"## {part}\n\n{sections[part].strip()}\n" for part in parts if part in sections
     )
 
 

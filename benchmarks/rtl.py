@@ -5,15 +5,12 @@ Each part stops at the first difference. `python -m benchmarks rtl --parts glass
 measures those again and keeps the rest.
 """
 
-import argparse
 import random
-import re
 import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +27,7 @@ from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import plan
 from tokenpath.sw.model import ModelSpec, load
 
-from .common import RESULTS, markdown
+from .common import in_parts, markdown
 from .topologies import TOPOLOGIES
 
 TINY = "mesh:2x2"
@@ -218,18 +215,4 @@ PARTS: dict[str, Callable[[], str]] = {
 
 def measure(options: Sequence[str] = ()) -> str:
     """The parts as Markdown; those that are not measured again as the results have them."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks rtl")
-    parser.add_argument("--parts", default=",".join(PARTS), help="some of " + ", ".join(PARTS))
-    wanted = parser.parse_args(options).parts.split(",")
-    if unknown := [name for name in wanted if name not in PARTS]:
-        parser.error(f"unknown part {unknown[0]!r}; give some of {', '.join(PARTS)}")
-    file = RESULTS / "rtl.md"
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
-    sections = dict(re.findall(r"^## (\w+)\n\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    for name in wanted:
-        print(f"{name} ...", flush=True)
-        part = PARTS[name]
-        sections[name] = f"{part.__doc__}; {date.today()}.\n\n{part()}\n"
-    return "\n".join(
-        f"## {name}\n\n{sections[name].strip()}\n" for name in PARTS if name in sections
-    )
+    return in_parts("rtl", PARTS, options)
