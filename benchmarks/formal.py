@@ -293,9 +293,9 @@ Each setting is also shown not to be empty: every queue that routes lead to can 
 followed flit leaves, every output that they lead to can be out of credits and, where two inputs may
 turn to it, wanted by two.
 
-Not proved here: routers of a ring beyond their arbiters' fairness and credits, as an input of two
-VCs may pick one whose output another input gets (single cycles without a grant; no bound on the
-wait is claimed); links of several cycles a flit; flits of more than a word (a router looks at the
+Not proved here: that a packet's wait in a ring's router is bounded and its outputs don't idle (an
+input of two VCs may pick one whose output another input gets; all else is proved of them, too);
+links of several cycles a flit; flits of more than a word (a router looks at the
 first only); nodes and sizes other than those listed; that a network drains (`hw/arch/routing.py`
 proves the order of its channels).
 """
