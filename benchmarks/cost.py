@@ -34,7 +34,15 @@ class Point:
     cycles: int = 1
 
 
-POINTS = (Point(32, 4), Point(32, 8), Point(64, 4), Point(64, 8))
+def _channels(vcs: int, depth: int) -> Point:
+    params = RouterParams(kind="vc", vcs=vcs)
+    return Point(32, depth, name=f"vc, {vcs} VC", params=params, vcs=vcs)
+
+
+POINTS = (
+    *(Point(bits, depth) for bits in (32, 64) for depth in (4, 8)),
+    *(_channels(vcs, depth) for vcs in (1, 2, 4) for depth in (4, 8)),
+)
 
 REASONS = {
     "ff": "Ours keeps what decides a grant in registers: the way of each first flit, the owner of "

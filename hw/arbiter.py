@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-KINDS = ("round_robin", "matrix")
+KINDS = ("round_robin", "matrix", "pairs")
 
 
 def choose(values: Sequence[ValueLike], index: ValueLike) -> Value:
@@ -47,6 +47,8 @@ class Arbiter(wiring.Component):
     from the one behind the winner on. ``matrix``: the winner goes to the end, so that the one
     served least recently is first. With ``stay``, too, the winner is the first (and in
     ``round_robin`` the others follow cyclically). At reset number 0 is first, the others follow.
+    ``pairs`` is ``round_robin`` without ``stay``, quicker and larger: who comes before whom is in
+    registers, and a grant waits for no other request than those before it.
 
     ``sides[i - 1]`` belongs to the node that splits at ``i`` in the binary tree over 0..count - 1
     whose lower halves are powers of two: the first request below the node is at or behind i.
@@ -71,7 +73,7 @@ class Arbiter(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        upper = self._matrix(m) if self.kind == "matrix" else self._round_robin(m)
+        upper = self._round_robin(m) if self.kind == "round_robin" else self._matrix(m)
         allowed = self.requests & self.allowed
         paths: list[list[Value]] = [[one] for one in allowed]
         for low, middle, high in _nodes(0, self.count):
@@ -79,8 +81,9 @@ class Arbiter(wiring.Component):
             m.d.comb += side.eq(upper(low, middle, high))
             for i in range(low, high):
                 paths[i].append(side if i >= middle else ~side)
+        direct = self._first(allowed) if self.kind == "pairs" else None
         m.d.comb += [
-            self.grant.eq(Cat(Cat(path).all() for path in paths)),
+            self.grant.eq(Cat(Cat(path).all() for path in paths) if direct is None else direct),
             self.valid.eq(allowed.any()),
             self.index.eq(_number(self.grant)),
         ]
@@ -106,8 +109,12 @@ class Arbiter(wiring.Component):
         # before[j, k], j < k: number j comes before number k
         pairs = [(j, k) for k in range(self.count) for j in range(k)]
         before = {(j, k): Signal(name=f"before{j}_{k}", init=1) for j, k in pairs}
+        self._before = before
         with m.If(self.advance & self.valid):
             for (j, k), earlier in before.items():
+                if self.kind == "pairs":
+                    m.d.sync += earlier.eq(~self.grant[j:k].any())
+                    continue
                 with m.If(self.grant[j] | self.grant[k]):
                     m.d.sync += earlier.eq(self.grant[k] ^ self.stay)
 
@@ -119,6 +126,14 @@ class Arbiter(wiring.Component):
             return (Cat(free) & self.requests[middle:high]).any()
 
         return upper
+
+    def _first(self, allowed: Value) -> Value:
+        """The request that none comes before."""
+        ahead: list[list[Value]] = [[] for _ in range(self.count)]
+        for (j, k), earlier in self._before.items():
+            ahead[k].append(allowed[j] & earlier)
+            ahead[j].append(allowed[k] & ~earlier)
+        return Cat(one & ~Cat(others).any() for one, others in zip(allowed, ahead, strict=True))
 
 
 _Upper = Callable[[int, int, int], Value]

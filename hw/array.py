@@ -12,7 +12,7 @@ from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.beat import tree_sum
 from tokenpath.hw.flit import destination
 from tokenpath.hw.link import Link
-from tokenpath.hw.router import Router
+from tokenpath.hw.routers import make_router
 from tokenpath.hw.sequencer import START_CYCLES
 from tokenpath.hw.tile import Tile, host_members
 
@@ -80,7 +80,7 @@ class Array(wiring.Component):
         arch = self.arch
         if kind == "tile":
             return Tile(arch=arch)
-        return Router.of(
+        return make_router(
             dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router,
             hub=int(kind.removeprefix("switch")),
         )  # fmt: skip
@@ -105,13 +105,13 @@ class Array(wiring.Component):
     def _link(self, m: Module, nodes: list[Any]) -> None:
         arch, topology = self.arch, self.arch.topology
         for link in topology.links:
-            lanes = 2 if topology.dims[link.dim].is_ring else 1
+            sender = getattr(nodes[link.src], f"o{link.src_port}")
             wire = Link(
-                latency=link.tier.latency_cycles, flit_words=arch.flit_words,
-                vcs=topology.vcs, lanes=lanes,
+                latency=link.tier.latency_cycles, flit_words=arch.flit_words, vcs=arch.vcs,
+                lanes=len(sender.credit),
             )  # fmt: skip
             m.submodules[f"link{link.index}"] = wire
-            connect(m, getattr(nodes[link.src], f"o{link.src_port}"), wire.i)
+            connect(m, sender, wire.i)
             connect(m, wire.o, getattr(nodes[link.dst], f"i{link.dst_port}"))
 
     def _host(self, m: Module) -> None:

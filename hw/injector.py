@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from tokenpath.hw.arbiter import Arbiter, choose
 from tokenpath.hw.arch.isa import SEMAPHORE_BITS
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, HEADER_WORDS
 from tokenpath.hw.credits import Credits
@@ -26,7 +27,9 @@ class Injector(wiring.Component):
     ``words`` in t + 1, ``flit_words`` of them from any word address on. Both are asked again in
     each cycle in which the flit waits, so the words must not change before the PUT is done.
 
-    ``o``: the channel into the router's local port, with ``depth`` slots.
+    ``o``: the channel into the router's local port, with ``depth`` slots in each of its ``lanes``
+    virtual channels (VCs). A packet takes the first VC with a credit from a pointer on, which moves
+    behind it.
 
     Each descriptor costs 2 cycles, then it sends a flit a cycle as long as it has credits: packets
     of at most ``max_words`` words, 2 words of header first. A descriptor of no words is a packet
@@ -35,9 +38,10 @@ class Injector(wiring.Component):
 
     def __init__(
         self, *, flit_words: int, vcs: int, depth: int, max_words: int, descriptors: int,
-        address_bits: int = ADDRESS_BITS,
+        address_bits: int = ADDRESS_BITS, lanes: int = 1,
     ) -> None:  # fmt: skip
         self.flit_words, self.depth, self.max_words = flit_words, depth, max_words
+        self.lanes = lanes
         index = max(1, ceil_log2(descriptors))
         super().__init__(
             {
@@ -55,16 +59,16 @@ class Injector(wiring.Component):
                 "descriptor": In(DESCRIPTOR),
                 "address": Out(address_bits),
                 "words": In(data.ArrayLayout(32, flit_words)),
-                "o": Out(channel(flit_words=flit_words, vcs=vcs, lanes=1)),
+                "o": Out(channel(flit_words=flit_words, vcs=vcs, lanes=lanes)),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.credits = credits = Credits(slots=self.depth)
         self._registers()
         sent, over = Signal(), Signal()  # a flit leaves; it is its descriptor's last one
-        m.d.comb += [credits.take.eq(sent), credits.give.eq(self.o.credit), self.o.valid.eq(sent)]
+        credit = self._credit(m, sent) if self.lanes == 1 else self._channel(m, sent)
+        m.d.comb += self.o.valid.eq(sent)
         m.d.comb += self.instant.eq(self.count == 0)
         m.d.comb += self.descriptor_address.eq(Mux(self.start, self.first, self.index))
         with m.FSM():
@@ -77,8 +81,8 @@ class Injector(wiring.Component):
             with m.State("READ"):
                 m.next = "SEND"
             with m.State("SEND"):
-                m.d.comb += self.blocked.eq(~credits.any)
-                m.d.comb += [sent.eq(credits.any), over.eq(sent & self.o.flit.tail & self.final)]
+                m.d.comb += self.blocked.eq(~credit)
+                m.d.comb += [sent.eq(credit), over.eq(sent & self.o.flit.tail & self.final)]
                 with m.If(over):
                     m.d.sync += [self.index.eq(self.index + 1), self.left.eq(self.left - 1)]
                     m.d.comb += self.done.eq(self.left == 1)
@@ -87,6 +91,33 @@ class Injector(wiring.Component):
                     m.next = "IDLE"
         self._send(m, sent)
         return m
+
+    def _credit(self, m: Module, sent: Value) -> Value:
+        """Whether the only VC has a credit."""
+        m.submodules.credits = credits = Credits(slots=self.depth)
+        m.d.comb += [credits.take.eq(sent), credits.give.eq(self.o.credit)]
+        return credits.any
+
+    def _channel(self, m: Module, sent: Value) -> Value:
+        """Choose a packet's VC; whether it has a credit."""
+        m.submodules.pick = pick = Arbiter(count=self.lanes)
+        vc, held = self.o.flit.vc, Signal(self.o.flit.vc.shape(), reset_less=True)
+        there = Signal(self.lanes)
+        for v in range(self.lanes):
+            m.submodules[f"credits{v}"] = credits = Credits(slots=self.depth)
+            m.d.comb += [
+                credits.take.eq(sent & (vc == v)),
+                credits.give.eq(self.o.credit[v]),
+                there[v].eq(credits.any),
+            ]
+        m.d.comb += [
+            pick.requests.eq(there),
+            pick.advance.eq(sent & self.head),
+            vc.eq(Mux(self.head, pick.index, held)),
+        ]
+        with m.If(sent):
+            m.d.sync += held.eq(vc)
+        return Mux(self.head, pick.valid, choose(list(there), held))
 
     def _registers(self) -> None:
         self.index = Signal(self.first.shape())  # of the next descriptor

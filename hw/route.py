@@ -23,11 +23,14 @@ class Ports:
     """The ports of a router of ``dims``; with ``hub``, of that dimension's switch node.
 
     ``inputs`` and ``outputs`` number those that exist; ``dim_of(port)`` and ``base[dim]`` tie them
-    to dimensions; ``lanes(port)`` is how many virtual channels a link there uses.
+    to dimensions; ``lanes(port)`` is how many virtual channels (VCs) a link there uses: ``vcs`` if
+    that is given, else those that dimension order needs.
     """
 
-    def __init__(self, *, dims: Sequence[Dim], hub: int | None = None) -> None:
-        self.dims, self.hub = tuple(dims), hub
+    def __init__(
+        self, *, dims: Sequence[Dim], hub: int | None = None, vcs: int | None = None
+    ) -> None:
+        self.dims, self.hub, self._chosen = tuple(dims), hub, vcs
         self.base = [1]
         for dim in self.dims:
             self.base.append(self.base[-1] + dim.ports)
@@ -43,9 +46,17 @@ class Ports:
         return None if port == 0 else next(above)
 
     def lanes(self, port: int) -> int:
-        """Virtual channels at ``port``: 2 in a ring, else 1."""
-        dim = self.dim_of(port)
-        return 2 if dim is not None and self.dims[dim].is_ring else 1
+        """VCs at ``port``: those chosen, or 2 in a ring, else 1."""
+        return self._chosen or len(self.classes(port))
+
+    def classes(self, port: int) -> tuple[range, ...]:
+        """The VCs that a packet may take at output ``port``, by its :attr:`Route.vc`: in a ring
+        half of them before the dateline, the others behind it."""
+        dim, vcs = self.dim_of(port), self._chosen
+        if dim is None or not self.dims[dim].is_ring:
+            return (range(vcs or 1),)
+        half = (vcs or 2) // 2
+        return range(half), range(half, 2 * half)
 
     def turns(self, port: int) -> tuple[int, ...]:
         """The outputs that a packet from input ``port`` may ask for, in order."""
@@ -63,7 +74,8 @@ class Route(wiring.Component):
     """The turn of a packet from input ``port``, in the same cycle.
 
     Members: ``position`` of this router and ``destination`` of the packet as packed coordinates;
-    ``turn``, an index into ``ports.turns(port)``, and ``vc``.
+    ``turn``, an index into ``ports.turns(port)``, and ``vc``, its class there (0, or 1 behind a
+    ring's dateline), which is the VC of a router that has no more.
     """
 
     def __init__(self, *, ports: Ports, port: int) -> None:

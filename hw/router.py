@@ -9,8 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from tokenpath.hw.arbiter import Arbiter, choose, choose_winner
 from tokenpath.hw.arch.dims import Dim
-from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import RouterParams
 from tokenpath.hw.credits import Credits
 from tokenpath.hw.fifo import InputBuffer
 from tokenpath.hw.flit import channel, coordinate_bits, flits
@@ -38,10 +36,11 @@ class Router(wiring.Component):
 
     def __init__(
         self, *, dims: Sequence[Dim], flit_words: int, depths: Sequence[int],
-        cycles: Sequence[int], hub: int | None = None,
+        cycles: Sequence[int], hub: int | None = None, vcs: int | None = None,
     ) -> None:  # fmt: skip
-        """``depths[port]`` flits a queue at both ends of a link, ``cycles[port]`` a flit."""
-        self.ports = Ports(dims=dims, hub=hub)
+        """``depths[port]`` flits a queue at both ends of a link, ``cycles[port]`` a flit; ``vcs``
+        is only for :class:`tokenpath.hw.vc_router.VcRouter`."""
+        self.ports = Ports(dims=dims, hub=hub, vcs=vcs)
         self.flit_words, self.depths, self.cycles = flit_words, tuple(depths), tuple(cycles)
         self.vcs = self.ports.vcs
         position = sum(coordinate_bits([dim.size for dim in dims]))
@@ -52,27 +51,6 @@ class Router(wiring.Component):
             members[f"i{port}"] = In(both)
             members[f"o{port}"] = Out(both) if port else Out(flits(**shape))
         super().__init__(members)
-
-    @classmethod
-    def of(
-        cls, *, dims: Sequence[Dim], flit_words: int, params: RouterParams, hub: int | None = None
-    ) -> "Router":
-        """The router whose depths and rates follow from the tiers of ``dims``.
-
-        Raises InputError for a kind that only the fast simulator has.
-        """
-        if params.kind != "wormhole":
-            raise InputError(
-                f"the hardware has no {params.kind!r} router yet: give kind 'wormhole', or use the "
-                "fast executor"
-            )
-        ports = Ports(dims=dims, hub=hub)
-        depths, cycles = [params.depth], [1]
-        for port in range(1, ports.inputs[-1] + 1):
-            tier = ports.dims[ports.dim_of(port) or 0].tier
-            depths.append(params.buffer_flits(tier))
-            cycles.append(tier.cycles_per_flit)
-        return cls(dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub)
 
     def input(self, port: int) -> Any:
         """The channel into ``port``."""

@@ -2,6 +2,7 @@
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tokenpath.hw.arch.isa import SEMAPHORE_BITS, PutOp
@@ -22,13 +23,19 @@ class Sink(wiring.Component):
 
     A read doesn't see the write of its own cycle: with ``forward`` the sink merges that write into
     what it read, whatever the overlap. Leave it out for a memory that does so itself. Flits of 2
-    words never need it: a head flit without payload lies between the payloads of two packets.
+    words of one virtual channel (VC) never need it: a head flit without payload lies between the
+    payloads of two packets.
+
+    Packets may arrive interleaved on ``lanes`` VCs, each of which keeps its packet's header and
+    place.
     """
 
     def __init__(
-        self, *, flit_words: int, vcs: int, address_bits: int = ADDRESS_BITS, forward: bool = True
-    ) -> None:
-        self.flit_words, self.forward = flit_words, forward and flit_words > HEADER_WORDS
+        self, *, flit_words: int, vcs: int, address_bits: int = ADDRESS_BITS, forward: bool = True,
+        lanes: int = 1,
+    ) -> None:  # fmt: skip
+        self.flit_words, self.lanes = flit_words, lanes
+        self.forward = forward and (flit_words > HEADER_WORDS or lanes > 1)
         words = data.ArrayLayout(32, flit_words)
         super().__init__(
             {
@@ -55,10 +62,14 @@ class Sink(wiring.Component):
         kept, header = Signal(HEADER, reset_less=True), Signal(HEADER)
         address, following = self.read_address, Signal.like(self.read_address, reset_less=True)
         first = flit.data.as_value()[: HEADER.size]
-        m.d.comb += header.as_value().eq(Mux(flit.head, first, kept.as_value()))
-        m.d.comb += address.eq(Mux(flit.head, header.address, following))
-        used = Mux(flit.tail, header.last + 1, width)
+        before: tuple[Value, Value] = kept.as_value(), following
         count = Signal(range(width + 1))
+        if self.lanes > 1:
+            behind = (address + count)[: len(address)]
+            before = self._of_channel(m, header.as_value(), behind)
+        m.d.comb += header.as_value().eq(Mux(flit.head, first, before[0]))
+        m.d.comb += address.eq(Mux(flit.head, header.address, before[1]))
+        used = Mux(flit.tail, header.last + 1, width)
         m.d.comb += count.eq(Mux(flit.head, used - HEADER_WORDS, used))
         with m.If(self.i.valid):
             m.d.sync += [kept.eq(header), following.eq(address + count)]
@@ -73,6 +84,20 @@ class Sink(wiring.Component):
             late = words[i + HEADER_WORDS] if i + HEADER_WORDS < width else Const(0, 32)
             m.d.sync += self.arrived[i].eq(Mux(flit.head, late, words[i]))
         return kept
+
+    def _of_channel(self, m: Module, header: Value, following: Value) -> tuple[Value, Value]:
+        """The header and place that the last flit of this flit's VC left; keep this one's."""
+        m.submodules.packets = packets = Memory(
+            shape=HEADER.size + len(following), depth=self.lanes, init=[]
+        )
+        write, read = packets.write_port(), packets.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(self.i.flit.vc),
+            write.data.eq(Cat(header, following)),
+            write.en.eq(self.i.valid),
+            read.addr.eq(self.i.flit.vc),
+        ]
+        return read.data[: HEADER.size], read.data[HEADER.size :]
 
     def _combine(self, m: Module, header: Value) -> None:
         """Cycle t + 1: store, add or take the maximum."""

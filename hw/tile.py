@@ -17,7 +17,7 @@ from tokenpath.hw.flit import DESCRIPTOR, channel
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
 from tokenpath.hw.reader import StreamReader
-from tokenpath.hw.router import Router
+from tokenpath.hw.routers import make_router
 from tokenpath.hw.semaphores import Semaphores
 from tokenpath.hw.sequencer import Sequencer, row_layout
 from tokenpath.hw.sink import Sink
@@ -89,7 +89,9 @@ class Tile(wiring.Component):
     def __init__(self, *, arch: Arch) -> None:
         self.arch = arch
         topology = arch.topology
-        self.router = Router.of(dims=topology.dims, flit_words=arch.flit_words, params=arch.router)
+        self.router = make_router(
+            dims=topology.dims, flit_words=arch.flit_words, params=arch.router
+        )
         members: dict[str, Any] = {"position": In(self.router.position.shape())}
         for port in self.router.ports.inputs[1:]:
             lanes = self.router.ports.lanes(port)
@@ -125,6 +127,7 @@ class Tile(wiring.Component):
             shape=unsigned(DESCRIPTOR.size), depth=arch.descriptors, init=[]
         )
         network: dict[str, Any] = {"flit_words": arch.flit_words, "vcs": self.router.vcs}
+        network["lanes"] = arch.router.local
         self.injector = Injector(
             depth=arch.router.depth, max_words=arch.max_packet_words,
             descriptors=arch.descriptors, **network,

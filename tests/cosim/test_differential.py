@@ -1,11 +1,13 @@
 """A piece of ``python -m benchmarks differential``: hardware, fast and golden on drawn programs."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmarks.differential import CORNERS, Campaign, Case, compare, shrink
+from tokenpath.hw.arch.params import RouterParams
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.verilated_build import COMPILERS
 
@@ -37,6 +39,18 @@ def test_two_hundred_programs_are_equal_in_bits_and_cycles() -> None:
 @pytest.mark.skipif(verilator(), reason="Verilator does many more")
 def test_a_handful_in_amaranths_simulator() -> None:
     assert not Campaign().run(1, 6, MACHINES[2:3], "rtl").failures
+
+
+@pytest.mark.parametrize(
+    "machine,vcs,stages",
+    [(2, 2, 1), (4, 4, 2), pytest.param(3, 4, 2, marks=pytest.mark.slow)],
+)
+def test_virtual_channels_in_amaranths_simulator(machine: int, vcs: int, stages: int) -> None:
+    """The whole array; ``Case.machine`` draws no such routers."""
+    case = Case(1, machine, 0)
+    router = RouterParams(kind="vc", vcs=vcs, stages=stages, depth=1)
+    arch = replace(case.machine(), router=router)
+    assert not compare(case, arch, "rtl").difference
 
 
 class Wrong(FastMachine):

@@ -48,6 +48,11 @@ def compare(arch, seed, events=8):
     return run.cycles, len(run.times)
 
 
+def channels(arch, vcs, *, stages=1, depth=1):
+    return replace(arch, router=RouterParams(kind="vc", vcs=vcs, stages=stages, depth=depth))
+
+
+SLOW = TINY.on("line2@board(latency=7,cpf=3),full2@package(latency=2,cpf=2)")
 MACHINES = {
     "mesh": TINY,
     "mesh of depth 1": replace(TINY, router=RouterParams(depth=1)),
@@ -57,8 +62,17 @@ MACHINES = {
     ),
     "flits of 3 words": replace(TINY, flit_words=3, max_packet_words=10),
     "switch": TINY.on("switch:3"),
-    "slow links": TINY.on("line2@board(latency=7,cpf=3),full2@package(latency=2,cpf=2)"),
+    "slow links": SLOW,
     "one tile": replace(TINY.on("line:1"), flit_words=4),
+    "mesh of 2 VCs": channels(TINY, 2),
+    "mesh of 3 VCs, 2 stages": channels(TINY, 3, stages=2),
+    "mesh of 1 VC, 2 stages": channels(TINY, 1, stages=2, depth=2),
+    "ring of 4 VCs": channels(TINY.on("ring:3"), 4),
+    "torus of 2 VCs, 2 stages, flits of 4 words": replace(
+        channels(TINY.on("torus:3x2"), 2, stages=2), flit_words=4
+    ),
+    "switch of 2 VCs": channels(TINY.on("switch:3"), 2, depth=2),
+    "slow links of 2 VCs, 2 stages": channels(SLOW, 2, stages=2),
 }
 
 

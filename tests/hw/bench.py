@@ -21,7 +21,7 @@ from tokenpath.hw.clock import period
 from tokenpath.hw.flit import descriptor, destination
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.link import Link
-from tokenpath.hw.router import Router
+from tokenpath.hw.routers import make_router
 from tokenpath.hw.sink import Sink
 
 Testbench = Callable[[Any], Awaitable[None]]
@@ -59,12 +59,14 @@ class Network(Elaboratable):
 
     def __init__(self, arch: Arch, *, descriptors: int = 64) -> None:
         self.arch, topology = arch, arch.topology
-        dims, words, vcs = topology.dims, arch.flit_words, topology.vcs
+        dims, words, vcs = topology.dims, arch.flit_words, arch.vcs
         self.sizes = [dim.size for dim in dims]
         self.routers = []
         for node in range(topology.nodes):
             hub = None if node < topology.tiles else topology.switch_of(node)[0]
-            self.routers.append(Router.of(dims=dims, flit_words=words, params=arch.router, hub=hub))
+            self.routers.append(
+                make_router(dims=dims, flit_words=words, params=arch.router, hub=hub)
+            )
         self.links = [
             Link(
                 latency=link.tier.latency_cycles, flit_words=words, vcs=vcs,
@@ -75,11 +77,13 @@ class Network(Elaboratable):
         self.injectors = [
             Injector(
                 flit_words=words, vcs=vcs, depth=arch.router.depth,
-                max_words=arch.max_packet_words, descriptors=descriptors,
+                max_words=arch.max_packet_words, descriptors=descriptors, lanes=arch.router.local,
             )
             for _ in range(topology.tiles)
         ]  # fmt: skip
-        self.sinks = [Sink(flit_words=words, vcs=vcs) for _ in range(topology.tiles)]
+        self.sinks = [
+            Sink(flit_words=words, vcs=vcs, lanes=arch.router.local) for _ in range(topology.tiles)
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m, topology = Module(), self.arch.topology
@@ -218,16 +222,16 @@ def _words(vector: Any, at: int, width: int) -> list[int]:
     return [int(vector[(at + i) % len(vector)]) & 0xFFFFFFFF for i in range(width)]
 
 
-class Wormhole:
+class RouterModel:
     """One router by the rules of sim/fast/network.py, plain Python, cycle by cycle.
 
-    ``next_hop(destination) -> (port, vc)``; flits are (data, head, tail) with the destination in
-    the low ``bits`` of data.
+    ``next_hop(destination) -> (port, VCs that may be taken)``; flits are (data, head,
+    tail) with the destination in the low ``bits`` of data.
     """
 
     def __init__(
         self, *, inputs: dict[int, int], outputs: dict[int, int], depths: Any, cycles: Any,
-        next_hop: Callable[[int], tuple[int, int]], local: bool, ports: int,
+        next_hop: Callable[[int], tuple[int, range]], local: bool, ports: int,
     ) -> None:  # fmt: skip
         self.inputs, self.outputs, self.ports = inputs, outputs, ports
         self.cycles, self.next_hop, self.local = cycles, next_hop, local
@@ -245,20 +249,20 @@ class Wormhole:
             return None
         data, head, _ = queue[0]
         if head:
-            o = self.next_hop(data)
-            if o in self.owner:
-                return None
+            port, allowed = self.next_hop(data)
+            wanted = [(port, w) for w in allowed if (port, w) not in self.owner]
         else:
-            o = next(o for o, by in self.owner.items() if by == (p, v))
-        if self.local and o[0] == 0:
-            return o
-        return o if self.credits[o] and self.now >= self.free_at[o[0]] else None
+            wanted = [o for o, by in self.owner.items() if by == (p, v)]
+        if wanted and self.now < self.free_at[wanted[0][0]]:
+            return None
+        local = bool(wanted) and self.local and wanted[0][0] == 0
+        return next((o for o in wanted if local or self.credits[o]), None)
 
     def decide(self) -> dict[int, tuple[int, int, int, Any]]:
         """By output port: (its VC, input port, input VC, flit) that leaves in this cycle."""
         picks = {}
         for p, lanes in self.inputs.items():
-            for k in range(2 if lanes > 1 else 1):
+            for k in range(lanes):
                 v = (self.in_next[p] + k) % lanes
                 if (o := self._wants(p, v)) is not None:
                     picks[p] = (v, o)

@@ -44,7 +44,7 @@ def test_the_first_request_in_an_order_that_every_pick_changes(count, kind):
         kept = 0
         for _ in range(500):
             requests = rng.getrandbits(count) & rng.choice([-1, rng.getrandbits(count)])
-            advance, stay = rng.random() < 0.7, rng.random() < 0.3
+            advance, stay = rng.random() < 0.7, kind != "pairs" and rng.random() < 0.3
             ctx.set(dut.requests, requests)
             ctx.set(dut.advance, advance)
             ctx.set(dut.stay, stay)
@@ -57,7 +57,7 @@ def test_the_first_request_in_an_order_that_every_pick_changes(count, kind):
                 kept += advance and stay
                 order = moved(order, winner, kind, stay) if advance else order
             await ctx.tick()
-        assert kept > 30
+        assert kept > 30 or kind == "pairs"
 
     simulate(chooser, bench)
 

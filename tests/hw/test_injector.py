@@ -33,15 +33,19 @@ def flits_of(rows, flit_words, most, source, target, op, semaphore, memory):
 
 
 @pytest.mark.parametrize(
-    "flit_words,most,depth",
-    [(2, 14, 2), (4, 6, 1), (4, 62, 4), (3, 7, 2), (8, 20, 2), (2, 1, 3), (16, 5, 2)],
-)
-def test_flits_of_puts_to_the_cycle(flit_words, most, depth):
+    "flit_words,most,depth,lanes",
+    [
+        (2, 14, 2, 1), (4, 6, 1, 1), (4, 62, 4, 1), (3, 7, 2, 1), (8, 20, 2, 1), (2, 1, 3, 1),
+        (16, 5, 2, 1), (2, 14, 1, 2), (4, 6, 1, 3), (2, 5, 2, 8),
+    ],
+)  # fmt: skip
+def test_flits_of_puts_to_the_cycle(flit_words, most, depth, lanes):
     rng = random.Random(flit_words)
     memory = [rng.getrandbits(32) for _ in range(256)]
     dut = Injector(
-        flit_words=flit_words, vcs=1, depth=depth, max_words=most, descriptors=32, address_bits=8
-    )
+        flit_words=flit_words, vcs=lanes, depth=depth, max_words=most, descriptors=32,
+        address_bits=8, lanes=lanes,
+    )  # fmt: skip
     sizes = [0, 1, most - 1, most, most + 1, 2 * most, 3 * most + 2]
     table = [
         (rng.getrandbits(24), rng.randint(-9, 99), rng.choice(sizes), rng.randint(-9, 99))
@@ -58,7 +62,7 @@ def test_flits_of_puts_to_the_cycle(flit_words, most, depth):
         ctx.set(dut.words, [memory[(at + i) % 256] for i in range(flit_words)])
 
     async def bench(ctx):
-        credits, owed = depth, 0
+        credits, owed, pointer, vc = [depth] * lanes, [], 0, 0
         for put in range(12):
             first, count = rng.randrange(28), rng.choice([0, 1, 1, 2, 4])
             source, target = rng.randint(20, 90), rng.randint(10, 99)
@@ -72,20 +76,32 @@ def test_flits_of_puts_to_the_cycle(flit_words, most, depth):
             waiting = list(flits_of(table[first : first + count], *rest))
             clock, earliest = 0, 3
             while waiting or clock < 3:
-                back = owed > 0 and rng.random() < (1 if put % 2 else 0.4)
-                send = bool(waiting) and clock >= earliest and credits > 0
+                back = bool(owed) and rng.random() < (1 if put % 2 else 0.4)
+                if waiting and waiting[0][2]:
+                    order = [(pointer + k) % lanes for k in range(lanes)]
+                    vc = next((v for v in order if credits[v]), vc)
+                send = bool(waiting) and clock >= earliest and credits[vc] > 0
                 assert ctx.get(dut.o.valid) == send
+                blocked = bool(waiting) and clock >= earliest and not send
+                assert ctx.get(dut.blocked) == blocked
                 if send:
                     _, words, head, tail = waiting.pop(0)
                     flit = dut.o.flit
+                    assert ctx.get(flit.vc) == vc
+                    pointer = vc + 1 if head else pointer
                     assert (ctx.get(flit.head), ctx.get(flit.tail)) == (head, tail)
                     assert [ctx.get(flit.data[i]) for i in range(len(words))] == words
                     if waiting and waiting[0][0]:
                         earliest = clock + 3
                 assert ctx.get(dut.done) == (send and not waiting)
-                await cycle(ctx, back)
+                home = owed.pop(rng.randrange(len(owed))) if back else None
+                await cycle(ctx, 0 if home is None else 1 << home)
                 ctx.set(dut.start, 0)
-                credits, owed = credits - send + back, owed + send - back
+                if send:
+                    credits[vc] -= 1
+                    owed.append(vc)
+                if home is not None:
+                    credits[home] += 1
                 clock += 1
 
     simulate(dut, bench)
@@ -93,5 +109,8 @@ def test_flits_of_puts_to_the_cycle(flit_words, most, depth):
 
 @pytest.mark.parametrize("flit_words", [2, 3, 4])
 def test_verilog(flit_words):
-    dut = Injector(flit_words=flit_words, vcs=1, depth=2, max_words=14, descriptors=16)
+    dut = Injector(
+        flit_words=flit_words, vcs=flit_words, depth=2, max_words=14, descriptors=16,
+        lanes=flit_words - 1,
+    )  # fmt: skip
     assert "module dut" in verilog_of(dut)

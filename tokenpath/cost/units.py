@@ -13,7 +13,7 @@ from tokenpath.hw.exp2 import Exp2
 from tokenpath.hw.flit import destination
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.reciprocal import Reciprocal
-from tokenpath.hw.router import Router
+from tokenpath.hw.routers import make_router
 from tokenpath.hw.rsqrt import Rsqrt
 from tokenpath.hw.sigmoid import Sigmoid
 from tokenpath.hw.sink import Sink
@@ -51,7 +51,11 @@ class Sizes:
     @property
     def flits(self) -> dict[str, Any]:
         """Shape of the flits of its network."""
-        return {"flit_words": self.flit_words, "vcs": self.arch.topology.vcs}
+        return {
+            "flit_words": self.flit_words,
+            "vcs": self.arch.vcs,
+            "lanes": self.arch.router.local,
+        }
 
     @property
     def position(self) -> dict[str, int]:
@@ -65,7 +69,7 @@ class Sizes:
 def _router(sizes: Sizes) -> Unit:
     arch = sizes.arch
     dims, words = arch.topology.dims, sizes.flit_words
-    return Unit(Router.of(dims=dims, flit_words=words, params=arch.router), sizes.position)
+    return Unit(make_router(dims=dims, flit_words=words, params=arch.router), sizes.position)
 
 
 def _injector(sizes: Sizes) -> Unit:

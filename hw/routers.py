@@ -1,0 +1,31 @@
+"""The router that an Arch asks for."""
+
+from collections.abc import Sequence
+
+from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.route import Ports
+from tokenpath.hw.router import Router
+from tokenpath.hw.vc_router import VcRouter
+
+
+def make_router(
+    *, dims: Sequence[Dim], flit_words: int, params: RouterParams, hub: int | None = None
+) -> Router:
+    """The router of ``params``, whose depths and rates follow from the tiers of ``dims``.
+
+    Raises InputError for an odd number of VCs where there is a ring.
+    """
+    channels = params.channels(tuple(dims))
+    ports = Ports(dims=dims, hub=hub)
+    depths, cycles = [params.depth], [1]
+    for port in range(1, ports.inputs[-1] + 1):
+        tier = ports.dims[ports.dim_of(port) or 0].tier
+        depths.append(params.buffer_flits(tier))
+        cycles.append(tier.cycles_per_flit)
+    if params.kind == "wormhole":
+        return Router(dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub)
+    return VcRouter(
+        dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub, vcs=channels,
+        stages=params.stages,
+    )  # fmt: skip
