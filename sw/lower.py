@@ -20,8 +20,15 @@ from .step import Step
 def lower(mapping: Mapping, spec: ModelSpec, *, values: bool = True) -> Program:
     """Program of one decode step; without ``values`` it has no weights and serves timing only.
 
-    Raises InputError when the model doesn't fit the machine.
+    Raises InputError when the model doesn't fit the machine, and with values when its routers may
+    let a packet pass another one of the same tile: puts rely on their order.
     """
+    router = mapping.arch.router
+    if values and router.vcs > 1:
+        raise InputError(
+            f"router {router} lets packets of a tile pass each other, and programs rely on their "
+            "order: give --timing-only, or a wormhole router"
+        )
     step = Step(mapping, spec, values)
     emitter, attention = step.emitter, Attention(step)
     with emitter.label("embed"):

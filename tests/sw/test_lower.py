@@ -10,7 +10,7 @@ from synthetic import small_model
 
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import COLUMN, Engine, Op
-from tokenpath.hw.arch.params import PRESETS, Format
+from tokenpath.hw.arch.params import PRESETS, Format, RouterParams
 from tokenpath.hw.arch.program import Program
 from tokenpath.sim import golden
 from tokenpath.sw.lower import lower
@@ -168,3 +168,14 @@ def test_a_machine_that_is_too_small_is_named(arch, message):
     with pytest.raises(InputError) as refusal:
         lower(plan(spec.shape, replace(ONE, **arch)), spec)
     assert message in str(refusal.value)
+
+
+def test_routers_in_which_packets_pass_each_other_run_no_values():
+    spec = small_model()
+    machine = replace(ROOMY, router=RouterParams.parse("vc2-d2"))
+    mapping = plan(spec.shape, machine)
+    with pytest.raises(InputError, match="router vc2-d2 lets packets of a tile pass each other"):
+        lower(mapping, spec)
+    assert lower(mapping, spec, values=False).elements is None
+    one = replace(ROOMY, router=RouterParams.parse("vc1-d2"))
+    assert lower(plan(spec.shape, one), spec).elements is not None
