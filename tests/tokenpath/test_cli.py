@@ -170,8 +170,9 @@ with files.replacing(__import__("pathlib").Path("run.json")) as temporary:
         time.sleep(60)
 """
     with subprocess.Popen(
-        stand_in(body), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+        stand_in(body), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's & ignores it
+    ) as process:  # fmt: skip
         assert process.stderr.readline() == "ready\n"
         assert os.listdir(tmp_path) != []
         process.send_signal(number)
