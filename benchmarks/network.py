@@ -105,7 +105,12 @@ def curves() -> str:
         f"saturation, the worst is {max(deviations):.1f} %; {sum(x >= -0.015 for x in knees)} "
         f"saturate at most 0.015 below BookSim2, the worst by {min(knees):+.3f}.\n\n"
         "Zero load to the cycle: a hop takes the same three cycles (four on torus links of two); "
-        'BookSim2\'s sink reads a flit a cycle later, which column "stages" takes out.\n'
+        "BookSim2's sink reads a flit a cycle later, and its credits take a cycle longer, which a "
+        'packet longer than a buffer feels. Column "stages" takes both out. What is left is mostly '
+        "less waiting here: a head takes its VC and the crossbar in one allocation, where BookSim2 "
+        "throws a speculative grant away when its VC allocation fails. Buffers at the sources have "
+        "two flits fewer than BookSim2's, since longer links add to a router's depth: neighbor with "
+        "packets longer than those is limited by its sources.\n"
     )
     return markdown(head, rows) + "\n" + said
 
