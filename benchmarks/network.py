@@ -109,7 +109,7 @@ def curves() -> str:
         'packet longer than a buffer feels. Column "stages" takes both out. What is left is mostly '
         "less waiting here: a head takes its VC and the crossbar in one allocation, where BookSim2 "
         "throws a speculative grant away when its VC allocation fails. Buffers at the sources have "
-        "two flits fewer than BookSim2's, since longer links add to a router's depth: neighbor with "
+        "two flits fewer than BookSim2's, as longer links add to a router's depth: neighbor with "
         "packets longer than those is limited by its sources.\n"
     )
     return markdown(head, rows) + "\n" + said
