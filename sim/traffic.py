@@ -21,9 +21,6 @@ from tokenpath.sim.fast.state import I64, addresses
 from tokenpath.sim.traffic_patterns import Pattern
 from tokenpath.sim.traffic_trace import Trace
 
-LAST_CYCLE = c.LAST_CYCLE
-"""Until when a trace is replayed: it ends long before, when all its packets are delivered."""
-
 STUDENT = 2.262
 """Two-sided 95 % quantile of Student's t with 9 degrees of freedom: ten batches."""
 
@@ -247,5 +244,5 @@ def replay(arch: Arch, trace: Trace) -> tuple[Measured, int]:
     delivery.
     """
     machine = TrafficMachine.recorded(arch, trace)
-    machine.run_until(LAST_CYCLE)
+    machine.run_until(c.LAST_CYCLE)  # it ends long before, when all packets are delivered
     return machine.measured(), int(machine.sources.settings[k.LAST])

@@ -64,9 +64,9 @@ N_WIDTH = 16
 (DESCRIPTOR, DESCRIPTORS_LEFT, WORDS_LEFT, FLITS_LEFT, N_SRC, N_DST, N_OP, N_SEMAPHORE) = range(8)
 (N_TO, N_FROM, N_INTO, N_PACKET, N_RECORD, INJECTED, N_VC, N_VC_NEXT) = range(8, 16)
 
-# packet
+# packet; Engines.destinations says where it goes
 K_WIDTH = 8
-(K_TO, K_DST, K_WORDS, K_OP, K_SEMAPHORE, K_RECORD, K_INJECT, K_FLITS) = range(8)
+(K_DST, K_WORDS, K_OP, K_SEMAPHORE, K_RECORD, K_INJECT, K_FLITS) = range(7)
 
 # log: what the replay of the values has to do; the first column is 4 * tile + kind
 L_WIDTH = 4

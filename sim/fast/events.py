@@ -2,7 +2,7 @@
 
 # ruff: noqa: F403, F405
 from .columns import *
-from .jit import inner, wide
+from .jit import hot, inner, wide
 from .state import I64, Engines
 
 ID_BITS = 26  # 2**24 tiles with 4 engines each
@@ -57,9 +57,38 @@ def end_at(s: Engines, e: int, t: int) -> None:
     s.g[CALENDAR_N] += 1
 
 
+@hot
+def due(s: Engines, t: int) -> int:
+    """Take the next engine whose event is in cycle t, or -1: those of the heap come first."""
+    g, slot = s.g, t & CALENDAR - 1
+    if g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
+        e = s.heap[0] & ID_MASK
+        g[HEAP_N] = pop(s.heap, g[HEAP_N])
+        return wide(e)
+    e = wide(s.calendar[slot])
+    if e >= 0:
+        s.calendar[slot] = s.following[e]
+        g[CALENDAR_N] -= 1
+    return wide(e)
+
+
+@hot
+def delivered(s: Engines, t: int) -> int:
+    """Take the next packet whose last word is visible at the start of t, or -1."""
+    g = s.g
+    at = 2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])
+    if g[DELIVER_N] == 0 or s.deliveries[at] != t:
+        return wide(-1)
+    g[DELIVER_HEAD] += 1
+    g[DELIVER_N] -= 1
+    return wide(s.deliveries[at + 1])
+
+
 @inner
 def next_event(s: Engines, now: int, most: int) -> int:
-    """The next cycle after ``now`` with an event, or ``most`` if that is earlier."""
+    """The next cycle after ``now`` with an event or a delivery, or ``most`` if that is earlier."""
+    if s.g[DELIVER_N] > 0:
+        most = min(most, s.deliveries[2 * (s.g[DELIVER_HEAD] & s.constants[DELIVER_MASK])])
     if s.g[HEAP_N] > 0:
         most = min(most, s.heap[0] >> ID_BITS)
     if s.g[CALENDAR_N] > 0:

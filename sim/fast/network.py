@@ -85,7 +85,6 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
     if s.constants[LOGGING]:
         note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], words)
     p = packet * K_WIDTH
-    packets[p + K_TO] = ni[i + N_TO]
     s.destinations[packet] = ni[i + N_TO]
     packets[p + K_DST] = ni[i + N_INTO]
     packets[p + K_WORDS] = words
@@ -188,33 +187,39 @@ def free_vc(n: Network, o: int, pointer: int) -> int:
 
 
 @hot
+def send(s: Engines, n: Network, tile: int, bit: int, packet: int, ends: int) -> None:
+    """A tile's flit, ``tail << 1 | head``, goes to its router on a VC that has a credit."""
+    port, vc = s.constants[NI_PORT0] + tile, first_bit(bit)
+    o = port * O_WIDTH
+    debit(n, o, port * s.constants[VCS] + vc, bit)
+    down = wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
+    enter(n, down, packet << 2 | ends, route(s, n, tile, wide(s.destinations[packet])))
+
+
+@hot
 def inject(s: Engines, n: Network, t: int) -> int:
     """Every NI with something to send sends a flit if it has a credit; returns the next cycle to
     look at.
     """
-    soon, kept, v, ni = wide(NEVER), 0, s.constants[VCS], s.interfaces
+    soon, kept, ni = wide(NEVER), 0, s.interfaces
     for index in range(n.counts[INJECTING_N]):
         tile = wide(n.injecting[index])
         n.injecting[kept] = tile
-        i, port = tile * N_WIDTH, s.constants[NI_PORT0] + tile
+        i, o = tile * N_WIDTH, (s.constants[NI_PORT0] + tile) * O_WIDTH
         head = 1 if ni[i + FLITS_LEFT] == 0 else 0
-        o = port * O_WIDTH
         bit = free_vc(n, o, wide(ni[i + N_VC_NEXT])) if head else wide(ni[i + N_VC])
         if bit & n.outputs[o + O_CREDIT_VCS] == 0:
             kept += 1
             continue
         soon = t + 1
-        vc = first_bit(bit)
         if head:
             start_packet(s, tile, t)
             ni[i + N_VC] = bit
-            ni[i + N_VC_NEXT] = vc + 1
+            ni[i + N_VC_NEXT] = first_bit(bit) + 1
         ni[i + FLITS_LEFT] -= 1
         ni[i + INJECTED] += 1
         tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
-        debit(n, o, port * v + vc, bit)
-        down = n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE]
-        enter(n, down, ni[i + N_PACKET] << 2 | tail | head, route(s, n, tile, ni[i + N_TO]))
+        send(s, n, tile, bit, wide(ni[i + N_PACKET]), tail | head)
         if tail == 0 or ni[i + WORDS_LEFT] > 0:
             kept += 1
             continue
@@ -307,7 +312,7 @@ def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
 
 
 @hot
-def fetch(s: Engines, n: Network, far: int, near: int) -> None:
+def fetch(n: Network, far: int, near: int) -> None:
     """Ask for what the grants of two outputs will touch: of the farther one its row, of the other
     the rows of its input, of the output behind that and of the buffer behind itself.
     """
@@ -323,7 +328,7 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
     buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
     for index in range(wins):
         if index + AHEAD < wins and s.constants[FETCH]:
-            fetch(s, n, wide(n.winners[index + AHEAD]), wide(n.winners[index + AHEAD // 2]))
+            fetch(n, wide(n.winners[index + AHEAD]), wide(n.winners[index + AHEAD // 2]))
         o = wide(n.winners[index])
         buffer, bit = wide(outputs[o + O_BEST]), wide(outputs[o + O_PICK])
         outputs[o + O_BEST] = -1

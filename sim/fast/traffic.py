@@ -3,8 +3,8 @@
 A source makes packets by a Bernoulli process a cycle, whatever the network does, and sends them in
 order, a flit a cycle, by the rules of the NI (network.py). A packet made in cycle t may leave in t;
 its latency counts from there until its last flit is delivered, so queueing at the source is part of
-it. Sources are drawn from one after the other, each with a generator of its own (xorshift64,
-Marsaglia 2003), so a run is the same whatever is idle.
+it. Each source has a random generator of its own (xorshift64, Marsaglia 2003), so what one makes
+doesn't depend on when the others may send.
 """
 
 # ruff: noqa: F403, F405
@@ -14,15 +14,15 @@ from typing import NamedTuple
 from tokenpath.sim.compiled import kernel
 
 from .columns import *
-from .events import ID_BITS, ID_MASK, end_at, next_event, pop
+from .events import delivered, due, end_at, next_event
 from .jit import first_bit, hot, inner, pointer64, wide
-from .network import arrive, debit, enter, free_vc, grant, request, route
+from .network import arrive, free_vc, grant, request, send
 from .state import I64, Engines, Network, engines_at, network_at
 
 # source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
 # place of its next packet
 T_WIDTH = 8
-(T_NEXT, T_RANDOM, T_LEFT, T_PACKET, T_VC, T_VC_NEXT, T_INJECTED, T_TRACE) = range(8)
+(T_NEXT, T_RANDOM, T_LEFT, T_PACKET, T_VC, T_VC_NEXT, T_TRACE) = range(7)
 
 # packet
 M_WIDTH = 2
@@ -35,7 +35,7 @@ SETTINGS = 16
 
 # batch: packets made in it and delivered, their latencies, and flits delivered during it
 A_WIDTH = 8
-(A_MADE, A_PACKETS, A_LATENCY, A_SQUARES, A_FLITS, A_MOST) = range(6)
+(A_MADE, A_PACKETS, A_LATENCY, A_FLITS, A_MOST) = range(5)
 
 
 class Sources(NamedTuple):
@@ -142,38 +142,29 @@ def start(s: Engines, m: Sources, source: int) -> None:
 
 
 @hot
-def send(s: Engines, n: Network, m: Sources, t: int) -> int:
+def make(s: Engines, n: Network, m: Sources, t: int) -> int:
     """Every source with a packet sends a flit if it has a credit; returns the next cycle to look
     at.
     """
-    soon, kept, v = wide(NEVER), 0, s.constants[VCS]
+    soon, kept = wide(NEVER), 0
     for index in range(n.counts[INJECTING_N]):
         source = wide(n.injecting[index])
         n.injecting[kept] = source
-        i, port = source * T_WIDTH, s.constants[NI_PORT0] + source
-        o, head = port * O_WIDTH, 0
-        if m.sources[i + T_LEFT] == 0:
-            bit = free_vc(n, o, wide(m.sources[i + T_VC_NEXT]))
-            head = 1
-        else:
-            bit = wide(m.sources[i + T_VC])
+        i, o = source * T_WIDTH, (s.constants[NI_PORT0] + source) * O_WIDTH
+        head = 1 if m.sources[i + T_LEFT] == 0 else 0
+        bit = free_vc(n, o, wide(m.sources[i + T_VC_NEXT])) if head else wide(m.sources[i + T_VC])
         if bit & n.outputs[o + O_CREDIT_VCS] == 0:
             kept += 1
             continue
         soon = t + 1
-        vc = first_bit(bit)
         if head:
             start(s, m, source)
             m.sources[i + T_VC] = bit
-            m.sources[i + T_VC_NEXT] = vc + 1
+            m.sources[i + T_VC_NEXT] = first_bit(bit) + 1
         left = m.sources[i + T_LEFT] - 1
         m.sources[i + T_LEFT] = left
-        m.sources[i + T_INJECTED] += 1
         tail = 2 if left == 0 else 0
-        debit(n, o, port * v + vc, bit)
-        packet = wide(m.sources[i + T_PACKET])
-        down = wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
-        enter(n, down, packet << 2 | tail | head, route(s, n, source, s.destinations[packet]))
+        send(s, n, source, bit, wide(m.sources[i + T_PACKET]), tail | head)
         following = wide(m.sources[i + T_NEXT])
         if left > 0 or (following <= t + 1 and following < m.settings[UNTIL]):
             kept += 1
@@ -184,7 +175,7 @@ def send(s: Engines, n: Network, m: Sources, t: int) -> int:
 
 
 @hot
-def deliver(s: Engines, m: Sources, packet: int, t: int) -> None:
+def deliver(m: Sources, packet: int, t: int) -> None:
     """The last flit of a packet is there."""
     made, flits = m.packets[packet * M_WIDTH + M_MADE], m.packets[packet * M_WIDTH + M_FLITS]
     m.free[1 + m.free[0]] = packet
@@ -198,7 +189,6 @@ def deliver(s: Engines, m: Sources, packet: int, t: int) -> None:
         a, latency = (made - begin) // size * A_WIDTH, t - made
         m.batches[a + A_PACKETS] += 1
         m.batches[a + A_LATENCY] += latency
-        m.batches[a + A_SQUARES] += latency * latency
         m.batches[a + A_MOST] = max(m.batches[a + A_MOST], latency)
 
 
@@ -213,35 +203,23 @@ def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int
     g, t = s.g, s.g[NOW]
     while t <= last:
         g[NOW] = t
-        while g[HEAP_N] > 0 and s.heap[0] >> ID_BITS == t:
-            n.injecting[n.counts[INJECTING_N]] = (s.heap[0] & ID_MASK) >> 2
-            n.counts[INJECTING_N] += 1
-            g[HEAP_N] = pop(s.heap, g[HEAP_N])
-        e = wide(s.calendar[t & CALENDAR - 1])
-        s.calendar[t & CALENDAR - 1] = -1
+        e = due(s, t)
         while e >= 0:
-            g[CALENDAR_N] -= 1
             n.injecting[n.counts[INJECTING_N]] = e >> 2
             n.counts[INJECTING_N] += 1
-            e = wide(s.following[e])
-        while g[DELIVER_N] > 0:
-            at = 2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])
-            if s.deliveries[at] != t:
-                break
-            g[DELIVER_HEAD] += 1
-            g[DELIVER_N] -= 1
-            deliver(s, m, wide(s.deliveries[at + 1]), t)
+            e = due(s, t)
+        packet = delivered(s, t)
+        while packet >= 0:
+            deliver(m, packet, t)
+            packet = delivered(s, t)
         following = wide(NEVER)
         if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
             soon = arrive(s, n, t)
             wins, later = request(s, n, t)
-            following = min(soon, later, send(s, n, m, t))
+            following = min(soon, later, make(s, n, m, t))
             if wins:
                 grant(s, n, wins, t)
                 following = wide(t + 1)
-        if g[DELIVER_N] > 0:
-            due = s.deliveries[2 * (g[DELIVER_HEAD] & s.constants[DELIVER_MASK])]
-            following = min(following, due)
         t = next_event(s, t, following)
     g[NOW] = t
     return wide(t)
