@@ -85,7 +85,7 @@ class Arbiter(wiring.Component):
         m.d.comb += [
             self.grant.eq(Cat(Cat(path).all() for path in paths) if direct is None else direct),
             self.valid.eq(allowed.any()),
-            self.index.eq(_number(self.grant)),
+            self.index.eq(place_of(self.grant)),
         ]
         return m
 
@@ -150,8 +150,9 @@ def _nodes(low: int, high: int) -> Iterator[tuple[int, int, int]]:
         yield from _nodes(middle, high)
 
 
-def _number(one_hot: Value) -> Value:
-    """The place of the only set bit."""
+def place_of(one_hot: Value) -> Value:
+    """The place of the only set bit, at least a bit wide."""
     count = len(one_hot)
-    places = [[one_hot[i] for i in range(count) if i >> b & 1] for b in range(ceil_log2(count))]
-    return Cat(reduce(or_, bits, Const(0)) for bits in places)
+    bits = range(max(1, ceil_log2(count)))
+    places = [[one_hot[i] for i in range(count) if i >> b & 1] for b in bits]
+    return Cat(reduce(or_, found, Const(0, 1)) for found in places)

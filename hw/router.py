@@ -60,15 +60,32 @@ class Router(wiring.Component):
         """The channel, or for port 0 the flits, out of ``port``."""
         return getattr(self, f"o{port}")
 
+    def parts(self) -> tuple[Any, Any]:
+        """The classes of its output and input ports."""
+        return _Output, _Input
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        outputs = {port: _Output(m, self, port) for port in self.ports.outputs}
-        inputs = {port: _Input(m, self, port, outputs) for port in self.ports.inputs}
+        output_port, input_port = self.parts()
+        outputs = {port: output_port(m, self, port) for port in self.ports.outputs}
+        inputs = {port: input_port(m, self, port, outputs) for port in self.ports.inputs}
         for output in outputs.values():
             output.arbitrate(m, inputs)
         for source in inputs.values():
             source.leave(m)
         return m
+
+
+def rested(m: Module, port: int, cycles: int, sent: Value) -> Value:
+    """Whether the link of ``port`` takes a flit again: one each ``cycles`` cycles."""
+    if cycles == 1:
+        return Const(1, 1)
+    left = Signal(range(cycles), name=f"busy{port}")
+    with m.If(sent):
+        m.d.sync += left.eq(cycles - 1)
+    with m.Elif(left != 0):
+        m.d.sync += left.eq(left - 1)
+    return left == 0
 
 
 class _Output:
@@ -82,25 +99,14 @@ class _Output:
         self.owners: list[list[_Owner]] = [[] for _ in range(self.lanes)]
         self.open: list[Value] = [Const(1, 1)]
         if port:
-            rested = self._rested(m, router.cycles[port])
-            self.open = [self._credit(m, router, vc) & rested for vc in range(self.lanes)]
+            free = rested(m, port, router.cycles[port], self.channel.valid)
+            self.open = [self._credit(m, router, vc) & free for vc in range(self.lanes)]
 
     def _credit(self, m: Module, router: Router, vc: int) -> Value:
         credits = Credits(slots=router.depths[self.port])
         m.submodules[f"credits{self.port}_{vc}"] = credits
         m.d.comb += [credits.take.eq(self.sent[vc]), credits.give.eq(self.channel.credit[vc])]
         return credits.any
-
-    def _rested(self, m: Module, cycles: int) -> Value:
-        """The link takes a flit each ``cycles`` cycles."""
-        if cycles == 1:
-            return Const(1, 1)
-        left = Signal(range(cycles), name=f"busy{self.port}")
-        with m.If(self.channel.valid):
-            m.d.sync += left.eq(cycles - 1)
-        with m.Elif(left != 0):
-            m.d.sync += left.eq(left - 1)
-        return left == 0
 
     def admits(self, vc: int, source: "_Input", queue: int) -> Value:
         """Whether channel ``vc`` takes a flit of that queue: it is open, and no other packet's."""

@@ -1,16 +1,16 @@
 """Virtual-channel router: a packet takes any free channel that its route allows; 1 or 2 stages."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
-from amaranth.utils import ceil_log2
 
-from tokenpath.hw.arbiter import Arbiter, choose_winner
+from tokenpath.hw.arbiter import Arbiter, choose_winner, place_of
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.credits import Credits
 from tokenpath.hw.fifo import InputBuffer
 from tokenpath.hw.route import Route
-from tokenpath.hw.router import Router
+from tokenpath.hw.router import Router, rested
 
 
 class VcRouter(Router):
@@ -37,15 +37,8 @@ class VcRouter(Router):
             dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub, vcs=vcs
         )
 
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        outputs = {port: _Output(m, self, port) for port in self.ports.outputs}
-        inputs = {port: _Input(m, self, port, outputs) for port in self.ports.inputs}
-        for output in outputs.values():
-            output.arbitrate(m, inputs)
-        for source in inputs.values():
-            source.leave(m)
-        return m
+    def parts(self) -> tuple[Any, Any]:
+        return _Output, _Input
 
 
 class _Output:
@@ -79,15 +72,8 @@ class _Output:
             )
             m.d.comb += [credits.take.eq(self.sent[vc]), credits.give.eq(self.channel.credit[vc])]
             each.append(credits.any)
-        cycles = router.cycles[self.port]
-        if cycles == 1:
-            return Cat(each)
-        left = Signal(range(cycles), name=f"busy{self.port}")
-        with m.If(self.sent.any()):
-            m.d.sync += left.eq(cycles - 1)
-        with m.Elif(left != 0):
-            m.d.sync += left.eq(left - 1)
-        return Cat(one & (left == 0) for one in each)
+        free = rested(m, self.port, router.cycles[self.port], self.sent.any())
+        return Cat(one & free for one in each)
 
     def arbitrate(self, m: Module, inputs: dict[int, "_Input"]) -> None:
         """Pick an input and send its flit on the VC that its packet holds or takes."""
@@ -96,7 +82,7 @@ class _Output:
         flit = self.channel.flit
         words = flit.data.as_value()
         flits = [
-            Cat(source.buffer.data, source.to, _number(source.to), source.head)
+            Cat(source.buffer.data, source.to, place_of(source.to), source.head)
             for source in sources
         ]
         data, tail, to, vc, head = _split(
@@ -213,15 +199,6 @@ def _one_of(bits: Sequence[Value] | Value, values: Sequence[Value]) -> Value:
     for bit, value in zip(bits, values, strict=True):
         found = found | Mux(bit, value, 0)
     return found
-
-
-def _number(bit: Value) -> Value:
-    """The place of the only set bit."""
-    count = len(bit)
-    return Cat(
-        Cat(bit[i] for i in range(count) if i >> b & 1).any()
-        for b in range(max(1, ceil_log2(count)))
-    )
 
 
 def _split(value: Value, *widths: int) -> list[Value]:
