@@ -1,5 +1,6 @@
 """Helpers of the hardware's tests: run a testbench, look at Verilog, a network of routers."""
 
+import random
 import warnings
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
@@ -293,3 +294,31 @@ class RouterModel:
         for each in credits:
             self.credits[each] += 1
         self.now += 1
+
+
+def through(dut, inputs, outputs, rows, latency):
+    """Outputs of a pipeline for one row of inputs a cycle, each exactly ``latency`` later."""
+    results = []
+
+    async def bench(ctx):
+        for row in [*rows, *[rows[-1]] * latency]:
+            for name, value in zip(inputs, row, strict=True):
+                ctx.set(getattr(dut, name), value)
+            results.append(tuple(ctx.get(getattr(dut, name)) for name in outputs))
+            await ctx.tick()
+
+    simulate(dut, bench)
+    return results[latency:]
+
+
+def of_all_sizes(width, dense):
+    """Every value up to 2**dense, then ends and random points of each power of two."""
+    random.seed(width)
+    found = list(range(1, min(1 << width, 1 << dense)))
+    for bits in range(dense, width):
+        found += [
+            1 << bits,
+            (2 << bits) - 1,
+            *(random.randrange(1 << bits, 2 << bits) for _ in range(40)),
+        ]
+    return found

@@ -1,24 +1,9 @@
 """Points between the nodes of a table."""
 
-from bench import simulate, verilog_of
+from bench import through, verilog_of
 
 from tokenpath.hw.arch import numeric
 from tokenpath.hw.interpolate import Interpolate
-
-
-def through(dut, inputs, outputs, rows, latency):
-    """Outputs of a pipeline for one row of inputs a cycle, each exactly ``latency`` later."""
-    results = []
-
-    async def bench(ctx):
-        for row in [*rows, *[rows[-1]] * latency]:
-            for name, value in zip(inputs, row, strict=True):
-                ctx.set(getattr(dut, name), value)
-            results.append(tuple(ctx.get(getattr(dut, name)) for name in outputs))
-            await ctx.tick()
-
-    simulate(dut, bench)
-    return results[latency:]
 
 
 def test_every_point_of_a_small_table_with_two_runs():

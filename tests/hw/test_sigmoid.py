@@ -3,26 +3,11 @@
 import random
 
 import pytest
-from bench import simulate, verilog_of
+from bench import through, verilog_of
 
 from tokenpath.hw.arch import numeric
 from tokenpath.hw.arch.numeric import WORD_MAX, WORD_MIN
 from tokenpath.hw.sigmoid import LATENCY, Sigmoid
-
-
-def through(dut, inputs, outputs, rows, latency):
-    """Outputs of a pipeline for one row of inputs a cycle, each exactly ``latency`` later."""
-    results = []
-
-    async def bench(ctx):
-        for row in [*rows, *[rows[-1]] * latency]:
-            for name, value in zip(inputs, row, strict=True):
-                ctx.set(getattr(dut, name), value)
-            results.append(tuple(ctx.get(getattr(dut, name)) for name in outputs))
-            await ctx.tick()
-
-    simulate(dut, bench)
-    return results[latency:]
 
 
 @pytest.mark.parametrize("frac", [6, 8, 16, 20, 22])
