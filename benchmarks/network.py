@@ -17,7 +17,7 @@ from tokenpath.hw.arch.params import PRESETS, Arch, RouterParams
 from tokenpath.hw.arch.routing import DeadlockError, check_deadlock_free
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.sim.fast import traffic as k
-from tokenpath.sim.traffic import Effort, Load, TrafficMachine, point
+from tokenpath.sim.traffic import Effort, Load, TrafficMachine, point, saturation
 from tokenpath.sim.traffic_patterns import Pattern
 
 from .common import in_parts, markdown
@@ -65,7 +65,7 @@ def _curve(curve: dict[str, Any]) -> list[object]:
         found = point(arch, replace(load, rate=rate), EFFORT).latency + shift
         if abs(found / latency - 1) > abs(worst):
             worst, at = found / latency - 1, rate
-    knee = _knee(arch, load, 3 * zero.latency, curve["saturation"])
+    knee = saturation(arch, load, zero.latency, replace(EFFORT, most=1000))
     over = point(arch, replace(load, rate=min(1.0, load.mean_flits)), replace(EFFORT, most=1000))
     return [
         curve["id"], f"{zero.latency:.2f}", f"{curve['zero_load'][0]:.2f}", f"{shift:+.0f}",
@@ -73,21 +73,6 @@ def _curve(curve: dict[str, Any]) -> list[object]:
         f"{knee - curve['saturation']:+.3f}", f"{over.accepted:.3f}",
         "-" if curve["overload"] is None else f"{curve['overload']:.3f}", f"{hops:.2f}",
     ]  # fmt: skip
-
-
-def _knee(arch: Arch, load: Load, limit: float, near: float) -> float:
-    """The highest load in steps of 0.005 with a latency below the limit, from ``near`` on."""
-    effort = replace(EFFORT, most=1000)
-
-    def passes(rate: float) -> bool:
-        return point(arch, replace(load, rate=rate), effort).latency < limit
-
-    rate, step = near, 0.005 if passes(near) else -0.005
-    while step < 0 and rate > 0.01 and not passes(rate):
-        rate = round(rate + step, 4)
-    while step > 0 and rate + step <= 1 and passes(round(rate + step, 4)):
-        rate = round(rate + step, 4)
-    return rate
 
 
 def curves() -> str:

@@ -223,11 +223,18 @@ def point(arch: Arch, load: Load, effort: Effort = Effort()) -> Measured:
         batch *= 2
 
 
-def saturation(arch: Arch, load: Load, effort: Effort = Effort(), step: float = 0.005) -> float:
+def zero_load(arch: Arch, load: Load, effort: Effort = Effort()) -> float:
+    """Mean latency where no packet meets another, nearly. ``load.rate`` plays no part."""
+    return point(arch, replace(load, rate=ZERO_LOAD), effort).latency
+
+
+def saturation(
+    arch: Arch, load: Load, without_load: float, effort: Effort = Effort(), step: float = 0.005
+) -> float:
     """The highest load, a multiple of ``step``, at which the mean latency is below three times
-    that without load: the knee of the curve, by bisection. ``load.rate`` plays no part.
+    that ``without_load``: the knee of the curve, by bisection. ``load.rate`` plays no part.
     """
-    limit = 3 * point(arch, replace(load, rate=ZERO_LOAD), effort).latency
+    limit = 3 * without_load
     low, high = 0, int(load.mean_flits / step)
     while high - low > 1:
         middle = (low + high) // 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from tokenpath.hw.arch.params import Arch, RouterParams
 from tokenpath.sim.fast import FastMachine
-from tokenpath.sim.traffic import ZERO_LOAD, Effort, Load, point, saturation
+from tokenpath.sim.traffic import ZERO_LOAD, Effort, Load, saturation, zero_load
 from tokenpath.sim.traffic_patterns import Pattern
 from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import plan
@@ -48,23 +48,23 @@ def compare(
     The token is at ``position``, or the last that the context holds. Raises InputError for what
     doesn't fit together.
     """
-    machines = [
-        replace(arch.on(topology), router=router) for topology in topologies for router in routers
-    ]
-    for machine in machines:
-        uniform = Pattern.parse("uniform", machine.topology)
-        load = Load(pattern=uniform, rate=ZERO_LOAD)
-        mapping = plan(spec.shape, machine, context=context)
-        program = lower(mapping, spec, values=False)
+    for topology in topologies:
+        net = arch.on(topology)
+        mapping = plan(spec.shape, net, context=context)
+        program = lower(mapping, spec, values=False)  # the same for every router
         last = mapping.context - 1 if position is None else position
-        step = FastMachine(program, values=False).step(0, last)
-        yield Compared(
-            topology=str(machine.topology),
-            router=str(machine.router),
-            zero_load=point(machine, load, QUICK).latency,
-            saturation=saturation(machine, load, QUICK, step=0.01),
-            cycles=step.cycles,
-            interconnect=step.ledger["interconnect"],
-            tokens_per_s=machine.clock_hz / step.cycles,
-        )
-        advance(1)
+        load = Load(pattern=Pattern.parse("uniform", net.topology), rate=ZERO_LOAD)
+        for router in routers:
+            machine = replace(net, router=router)
+            step = FastMachine(replace(program, arch=machine), values=False).step(0, last)
+            latency = zero_load(machine, load, QUICK)
+            yield Compared(
+                topology=str(net.topology),
+                router=str(router),
+                zero_load=latency,
+                saturation=saturation(machine, load, latency, QUICK, step=0.01),
+                cycles=step.cycles,
+                interconnect=step.ledger["interconnect"],
+                tokens_per_s=machine.clock_hz / step.cycles,
+            )
+            advance(1)

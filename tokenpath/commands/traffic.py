@@ -79,7 +79,7 @@ def traffic(
     1 %; where the network doesn't keep up there is no latency to tell.
     """
     from tokenpath.hw.arch.params import Arch
-    from tokenpath.sim.traffic import Load, point, saturation
+    from tokenpath.sim.traffic import Load, point, saturation, zero_load
     from tokenpath.sim.traffic_patterns import Pattern
 
     machine = Arch.load(arch)
@@ -102,7 +102,7 @@ def traffic(
         _check_plot(plot)
     chosen_loads = _loads(loads) if loads else None
     with progress("saturation", total=None):
-        knee = saturation(machine, load)
+        knee = saturation(machine, load, zero_load(machine, load))
     if chosen_loads is None:
         chosen_loads = [round(knee * part / 10, 4) for part in range(1, 13)]
         chosen_loads = [rate for rate in chosen_loads if rate <= load.mean_flits]
