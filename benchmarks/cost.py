@@ -12,7 +12,8 @@ from typing import Any
 from tokenpath.cost.flow import Cost, Device, cache_folder, tool_versions
 from tokenpath.cost.flow import measure as measure_unit
 from tokenpath.cost.units import Sizes, build
-from tokenpath.hw.arch.params import PRESETS, RouterParams
+from tokenpath.hw.arch.params import PRESETS
+from tokenpath.hw.arch.router_params import RouterParams
 
 from .common import markdown
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tokenpath.hw.arch.params import PRESETS, Arch, RouterParams
+from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.routing import DeadlockError, check_deadlock_free
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.sim.fast import traffic as k

@@ -7,7 +7,8 @@ token, and those of its critical path that are the network's.
 from dataclasses import astuple
 
 from tokenpath.commands.routers import ROUTERS
-from tokenpath.hw.arch.params import Arch, RouterParams
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.routers import Compared, compare
 from tokenpath.sw.model import load
 

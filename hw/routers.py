@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tokenpath.hw.arch.dims import Dim
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
 from tokenpath.hw.vc_router import VcRouter

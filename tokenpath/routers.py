@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tokenpath.hw.arch.params import Arch, RouterParams
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.traffic import ZERO_LOAD, Effort, Load, saturation, zero_load
 from tokenpath.sim.traffic_patterns import Pattern

@@ -7,3 +7,9 @@ class InputError(ValueError):
     The command line prints the message and exits with code 2; nothing else in the house
     catches it.
     """
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise InputError with the message unless the condition holds."""
+    if not condition:
+        raise InputError(message)

@@ -2,21 +2,15 @@
 
 import hashlib
 import json
-import re
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from .dims import Dim, Tier
-from .errors import InputError
+from .errors import InputError, require
+from .router_params import RouterParams
 from .topology import Topology
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise InputError(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +22,10 @@ class Format:
     mantissa_bits: int = 3
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             self.bits in (4, 8, 16), f"element bits {self.bits} is not supported; give 4, 8 or 16"
         )
-        _require(
+        require(
             0 <= self.mantissa_bits <= 7,
             f"scale mantissa bits {self.mantissa_bits} is outside 0..7; the default is 3",
         )
@@ -55,20 +49,18 @@ class Numeric:
     score_frac: int = 12
 
     def __post_init__(self) -> None:
-        _require(
+        require(
             self.block in (4, 8, 16, 32, 64),
             f"block {self.block} is not supported; give 4, 8, 16, 32 (OCP Microscaling) or 64",
         )
-        _require(
+        require(
             self.weight.bits <= 8,
             f"weight bits {self.weight.bits} is too wide for the store; give 4 or 8",
         )
-        _require(
-            self.kv.bits <= 8, f"kv bits {self.kv.bits} is too wide for the store; give 4 or 8"
-        )
+        require(self.kv.bits <= 8, f"kv bits {self.kv.bits} is too wide for the store; give 4 or 8")
         for name in ("act_frac", "score_frac"):
             value = getattr(self, name)
-            _require(
+            require(
                 8 <= value <= 20,
                 f"{name} {value} is outside 8..20; the default is 16 (score_frac 12)",
             )
@@ -81,95 +73,6 @@ class Numeric:
         """Binary point of the weighted sums of V, so that 2**headroom summands below 2**6 fit a
         word."""
         return min(16, 31 - headroom - 6)
-
-
-ROUTERS = ("wormhole", "vc")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RouterParams:
-    """Router microarchitecture.
-
-    ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel (VC), round robin; the VCs that
-    the topology needs, one or, in a ring, two. ``vc``: the same with ``vcs`` VCs on every link, of
-    which a packet takes any that its route allows, and, with ``stages`` of 2, a register between
-    switch allocation and the link, which adds a cycle to every hop.
-    """
-
-    kind: str = "wormhole"
-    depth: int = 4
-    vcs: int = 1
-    stages: int = 1
-
-    def __post_init__(self) -> None:
-        _require(self.kind in ROUTERS, f"unknown router {self.kind!r}; give {' or '.join(ROUTERS)}")
-        _require(
-            1 <= self.depth <= 64,
-            f"router depth {self.depth} flits is outside 1..64; the default is 4",
-        )
-        for name, most in (("vcs", 8), ("stages", 2)):
-            value = getattr(self, name)
-            _require(1 <= value <= most, f"router {name} {value} is outside 1..{most}")
-            _require(
-                value == 1 or self.kind == "vc",
-                f"a {self.kind} router has no {name} to choose; give kind 'vc'",
-            )
-
-    @classmethod
-    def parse(cls, text: str) -> "RouterParams":
-        """Read ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if not given).
-
-        Raises InputError.
-        """
-        found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?", text)
-        _require(
-            found is not None, f"router {text!r}: write it as wormhole-d4, vc2-d4 or vc4-d8-s2"
-        )
-        assert found is not None
-        kind, vcs, depth, stages = found.groups()
-        return cls(kind=kind, depth=int(depth), vcs=int(vcs or 1), stages=int(stages or 1))
-
-    def __str__(self) -> str:
-        """Canonical text, ``parse`` of which is equal to these parameters."""
-        vcs = str(self.vcs) if self.kind == "vc" else ""
-        return f"{self.kind}{vcs}-d{self.depth}" + (f"-s{self.stages}" if self.stages > 1 else "")
-
-    def channels(self, dims: tuple[Dim, ...]) -> int:
-        """VCs of a link, the most of any. Raises InputError where a ring would not have two
-        classes."""
-        ring = any(dim.is_ring for dim in dims)
-        if self.kind == "wormhole":
-            return 2 if ring else 1
-        _require(
-            not ring or self.vcs % 2 == 0,
-            f"router vcs {self.vcs} can't be halved at a ring's dateline; give an even number",
-        )
-        return self.vcs
-
-    def allowed(self, dim: Dim, dateline: int) -> int:
-        """The VCs, a bit each, that a packet of a dateline class (0, 1 behind it) may take on a
-        link of ``dim``: of a ring, its half."""
-        if self.kind == "wormhole":
-            return 1 << dateline
-        if not dim.is_ring:
-            return (1 << self.vcs) - 1
-        half = self.vcs // 2
-        return ((1 << half) - 1) << half * dateline
-
-    @property
-    def local(self) -> int:
-        """VCs of the port between a tile and its router, both ways."""
-        return self.vcs
-
-    @property
-    def extra_cycles(self) -> int:
-        """Cycles that a flit spends in the router behind that of its grant."""
-        return self.stages - 1
-
-    def buffer_flits(self, tier: Tier) -> int:
-        """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a
-        longer link adds."""
-        return self.depth + -(-2 * (tier.latency_cycles - 1) // tier.cycles_per_flit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,34 +110,34 @@ class Arch:
 
     def __post_init__(self) -> None:
         block = self.numeric.block
-        _require(
+        require(
             self.lanes > 0 and self.lanes % block == 0,
             f"lanes {self.lanes} is not a multiple of the block of {block} elements; "
             f"give {max(1, self.lanes // block) * block}",
         )
         for name, low, high in _RANGES:
             value = getattr(self, name)
-            _require(
+            require(
                 low <= value <= high,
                 f"{name} {value} is outside {low}..{high}; change it in the architecture",
             )
-        _require(
+        require(
             self.vlanes & (self.vlanes - 1) == 0,
             f"vlanes {self.vlanes} is not a power of two, which the banks of vector memory need; "
             f"give {1 << max(1, self.vlanes.bit_length() - 1)}",
         )
-        _require(
+        require(
             self.lanes % self.vlanes == 0 and self.lanes <= 4 * self.vlanes,
             f"vlanes {self.vlanes} doesn't suit {self.lanes} lanes: a beat fills "
             f"vector memory in one "
             f"to four cycles; give a divisor from {self.lanes // 4} to {self.lanes}",
         )
-        _require(
+        require(
             self.queries <= 6 * self.vlanes,
             f"queries {self.queries} are too many for {self.vlanes} vlanes, whose maxima an AXPY "
             f"reads ahead; give at most {6 * self.vlanes}",
         )
-        _require(
+        require(
             self.stream_depth > self.store_latency,
             f"stream_depth {self.stream_depth} can't hide a store latency of "
             f"{self.store_latency} cycles; "

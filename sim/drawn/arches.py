@@ -2,7 +2,8 @@
 
 import random
 
-from tokenpath.hw.arch.params import Arch, Format, Numeric, RouterParams
+from tokenpath.hw.arch.params import Arch, Format, Numeric
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 
 TOPOLOGIES: dict[int, tuple[str, ...]] = {

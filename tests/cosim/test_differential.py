@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.differential import CORNERS, Campaign, Case, compare, shrink
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.verilated_build import COMPILERS
 

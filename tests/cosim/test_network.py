@@ -8,7 +8,7 @@ from bench import Network, Run, simulate
 from programs import TINY, instruction_times
 
 from tokenpath.hw.arch.isa import Engine, Op
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.drawn import Writer, images
 from tokenpath.sim.fast import FastMachine
 

@@ -6,7 +6,7 @@ from amaranth.hdl import Fragment
 from bench import RouterModel, simulate, verilog_of
 
 from tokenpath.hw.arch.dims import Dim
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.flit import destination
 from tokenpath.hw.route import Ports, Route

@@ -1,7 +1,7 @@
 import pytest
 
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.router import Router
 from tokenpath.hw.routers import make_router

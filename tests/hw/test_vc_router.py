@@ -4,7 +4,7 @@ import pytest
 from bench import simulate, verilog_of
 from test_router import SLOW_RING, SLOW_SWITCH, Traffic
 
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.routers import make_router
 

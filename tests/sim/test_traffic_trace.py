@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import PRESETS, RouterParams
+from tokenpath.hw.arch.params import PRESETS
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.traffic import replay
 from tokenpath.sim.traffic_trace import NEVER, Trace

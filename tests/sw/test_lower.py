@@ -10,8 +10,9 @@ from synthetic import small_model
 
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import COLUMN, Engine, Op
-from tokenpath.hw.arch.params import PRESETS, Format, RouterParams
+from tokenpath.hw.arch.params import PRESETS, Format
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim import golden
 from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import REDUCES, SPLITS, plan

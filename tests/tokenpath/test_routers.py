@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import Arch, RouterParams
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.routers import compare
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sw.lower import lower

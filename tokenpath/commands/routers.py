@@ -36,7 +36,8 @@ def routers(
     """Compare routers: latency and saturation of uniform traffic, and a token's decoding."""
     from rich.table import Table
 
-    from tokenpath.hw.arch.params import Arch, RouterParams
+    from tokenpath.hw.arch.params import Arch
+    from tokenpath.hw.arch.router_params import RouterParams
     from tokenpath.routers import compare
     from tokenpath.sw.model import load
 

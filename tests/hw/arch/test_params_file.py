@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import PRESETS, Arch, Format, RouterParams
+from tokenpath.hw.arch.params import PRESETS, Arch, Format
+from tokenpath.hw.arch.router_params import RouterParams
 
 TINY = PRESETS["tiny"]
 NUMERIC_FIELDS = "fields are act, act_frac, block, kv, score_frac, weight"

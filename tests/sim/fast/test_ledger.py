@@ -6,7 +6,7 @@ import numpy as np
 from programs import TINY
 
 from tokenpath.hw.arch.isa import Instr, Op
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import FastMachine
 

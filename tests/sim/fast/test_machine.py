@@ -14,7 +14,8 @@ from programs import TINY, instruction_times
 from reference import Reference
 
 from tokenpath.hw.arch.isa import Instr, Op
-from tokenpath.hw.arch.params import Arch, RouterParams
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim import golden
 from tokenpath.sim.drawn import images, program, random_program
 from tokenpath.sim.fast import FastMachine, columns, run, tables

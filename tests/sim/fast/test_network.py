@@ -9,7 +9,7 @@ import pytest
 from programs import TINY, instruction_times
 
 from tokenpath.hw.arch.isa import Instr, Op
-from tokenpath.hw.arch.params import RouterParams
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import FastMachine, columns, network, tables
 
