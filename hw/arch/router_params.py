@@ -7,6 +7,15 @@ from .dims import Dim, Tier
 from .errors import require
 
 ROUTERS = ("wormhole", "vc")
+ALLOCATORS = ("input_first", "output_first", "wavefront")
+ARBITERS = ("round_robin", "matrix")
+ROUTINGS = ("dimension_order", "o1turn", "west_first", "odd_even")
+SWITCHINGS = ("wormhole", "cut_through", "bubble")
+
+_CHOICES = {"allocator": ALLOCATORS, "arbiter": ARBITERS, "routing": ROUTINGS}
+_CHOICES |= {"switching": SWITCHINGS}
+_SIZES = {"vcs": 8, "stages": 3, "iterations": 4}
+_FORM = "write it as wormhole-d4, vc2-d4 or vc4-d8-s2"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,14 +24,28 @@ class RouterParams:
 
     ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel (VC), round robin; the VCs that
     the topology needs, one or, in a ring, two. ``vc``: the same with ``vcs`` VCs on every link, of
-    which a packet takes any that its route allows, and, with ``stages`` of 2, a register between
-    switch allocation and the link, which adds a cycle to every hop.
+    which a packet takes any that its route allows, and everything below to choose.
+
+    ``stages``: with 2 a register between switch allocation and the link, which adds a cycle to
+    every hop; with 3 a head takes its VC in the cycle before it asks for the switch.
+    ``allocator``, ``arbiter`` and ``iterations`` (of output_first; more than one is iSLIP):
+    ``hw.arch.allocation``. ``routing``: ``hw.arch.ways``; west_first and odd_even are adaptive.
+    ``switching``: with cut_through a credit is room for a whole packet, of which a buffer has
+    ``depth`` over the flits of the longest; with bubble, too, a ring needs no dateline, as a packet
+    enters only where room for another is left. ``ordered``: the VC of a packet follows from its
+    destination, so that packets from one tile to another stay in order.
     """
 
     kind: str = "wormhole"
     depth: int = 4
     vcs: int = 1
     stages: int = 1
+    allocator: str = "input_first"
+    iterations: int = 1
+    arbiter: str = "round_robin"
+    routing: str = "dimension_order"
+    switching: str = "wormhole"
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         require(self.kind in ROUTERS, f"unknown router {self.kind!r}; give {' or '.join(ROUTERS)}")
@@ -30,52 +53,130 @@ class RouterParams:
             1 <= self.depth <= 64,
             f"router depth {self.depth} flits is outside 1..64; the default is 4",
         )
-        for name, most in (("vcs", 8), ("stages", 2)):
+        for name, choices in _CHOICES.items():
+            value = getattr(self, name)
+            require(
+                value in choices, f"unknown router {name} {value!r}; give {' or '.join(choices)}"
+            )
+        for name, most in _SIZES.items():
             value = getattr(self, name)
             require(1 <= value <= most, f"router {name} {value} is outside 1..{most}")
+        for name, default in {**_DEFAULTS, "vcs": 1, "stages": 1}.items():
             require(
-                value == 1 or self.kind == "vc",
+                getattr(self, name) == default or self.kind == "vc",
                 f"a {self.kind} router has no {name} to choose; give kind 'vc'",
             )
+        require(
+            self.iterations == 1 or self.allocator == "output_first",
+            f"router iterations {self.iterations} need the allocator output_first, not "
+            f"{self.allocator}",
+        )
+        require(
+            self.routing != "o1turn" or self.vcs % 2 == 0,
+            f"o1turn needs a half of the VCs for each order of dimensions; router vcs {self.vcs} "
+            "is odd",
+        )
+        require(
+            not self.ordered or self.routing == "dimension_order",
+            f"routing {self.routing} doesn't keep packets in order; leave 'ordered' out",
+        )
+        require(
+            not self.ordered or self.vcs & (self.vcs - 1) == 0,
+            f"router vcs {self.vcs} is no power of two, which 'ordered' needs; give 1, 2, 4 or 8",
+        )
 
     @classmethod
     def parse(cls, text: str) -> "RouterParams":
-        """Read ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if not given).
+        """Read ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if not given);
+        behind them, in any order, a choice each: ``output_first``, ``islip2`` (output_first of two
+        iterations), ``wavefront``, ``matrix``, ``o1turn``, ``west_first``, ``odd_even``,
+        ``cut_through``, ``bubble``, ``ordered``.
 
         Raises InputError.
         """
-        found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?", text)
-        require(found is not None, f"router {text!r}: write it as wormhole-d4, vc2-d4 or vc4-d8-s2")
+        found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?((?:-[a-z][a-z_0-9]+)*)", text)
+        require(found is not None, f"router {text!r}: {_FORM}")
         assert found is not None
-        kind, vcs, depth, stages = found.groups()
-        return cls(kind=kind, depth=int(depth), vcs=int(vcs or 1), stages=int(stages or 1))
+        kind, vcs, depth, stages, rest = found.groups()
+        chosen: dict[str, object] = {}
+        for word in rest.split("-")[1:]:
+            one = _word(word)
+            require(bool(one), f"router {text!r}: unknown {word!r}; give {', '.join(_WORDS)}")
+            require(not chosen.keys() & one.keys(), f"router {text!r}: {word!r} is a second choice")
+            chosen |= one
+        return cls(
+            kind=kind, depth=int(depth), vcs=int(vcs or 1), stages=int(stages or 1),
+            **chosen,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     def __str__(self) -> str:
         """Canonical text, ``parse`` of which is equal to these parameters."""
-        vcs = str(self.vcs) if self.kind == "vc" else ""
-        return f"{self.kind}{vcs}-d{self.depth}" + (f"-s{self.stages}" if self.stages > 1 else "")
+        parts = [self.kind + (str(self.vcs) if self.kind == "vc" else ""), f"d{self.depth}"]
+        parts += [f"s{self.stages}"] if self.stages > 1 else []
+        if self.iterations > 1:
+            parts.append(f"islip{self.iterations}")
+        elif self.allocator != "input_first":
+            parts.append(self.allocator)
+        for name in ("arbiter", "routing", "switching"):
+            if getattr(self, name) != _DEFAULTS[name]:
+                parts.append(getattr(self, name))
+        return "-".join([*parts, *(["ordered"] if self.ordered else [])])
 
     def channels(self, dims: tuple[Dim, ...]) -> int:
-        """VCs of a link, the most of any. Raises InputError where a ring would not have two
-        classes."""
+        """VCs of a link, the most of any. Raises InputError for dims that the routing is not for,
+        or where a ring would not have two classes."""
         ring = any(dim.is_ring for dim in dims)
+        shapes = [dim.shape for dim in dims]
         if self.kind == "wormhole":
             return 2 if ring else 1
         require(
-            not ring or self.vcs % 2 == 0,
+            not ring or not self.dateline or self.vcs % 2 == 0,
             f"router vcs {self.vcs} can't be halved at a ring's dateline; give an even number",
+        )
+        require(
+            not ring or self.routing == "dimension_order",
+            f"routing {self.routing} has no dateline for a ring; give dimension_order",
+        )
+        require(
+            self.routing not in ("west_first", "odd_even") or shapes == ["line", "line"],
+            f"routing {self.routing} is for two lines, not for {len(dims)} dimensions of "
+            f"{' and '.join(sorted(set(shapes)))}; give mesh:NxM",
         )
         return self.vcs
 
-    def allowed(self, dim: Dim, dateline: int) -> int:
-        """The VCs, a bit each, that a packet of a dateline class (0, 1 behind it) may take on a
-        link of ``dim``: of a ring, its half."""
+    def allowed(self, dim: Dim | None, dateline: int, vc: int = 0) -> int:
+        """The VCs, a bit each, that a packet on ``vc`` may take on a link of ``dim`` (None: to its
+        tile): of a ring, the half of its dateline class (0, 1 behind it)."""
         if self.kind == "wormhole":
             return 1 << dateline
-        if not dim.is_ring:
-            return (1 << self.vcs) - 1
-        half = self.vcs // 2
-        return ((1 << half) - 1) << half * dateline
+        rings = dim is not None and dim.is_ring and self.dateline
+        size = self.vcs // 2 if rings or self.routing == "o1turn" else self.vcs
+        first = size * (dateline if rings else self.order(vc))
+        return 1 << (first + vc % size) if self.ordered else ((1 << size) - 1) << first
+
+    def order(self, vc: int) -> int:
+        """1 where a packet on ``vc`` takes the dimensions the other way round."""
+        return int(self.routing == "o1turn" and vc >= self.vcs // 2)
+
+    @property
+    def dateline(self) -> bool:
+        """Whether the VCs of a ring are halved: before its dateline, and behind it."""
+        return self.switching != "bubble"
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether packets from one tile to another arrive as they were sent."""
+        return not self.adaptive and (self.vcs == 1 or self.ordered)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a packet may have two outputs to choose from."""
+        return self.routing in ("west_first", "odd_even")
+
+    @property
+    def whole_packets(self) -> bool:
+        """Whether a credit is room for a packet, not for a flit."""
+        return self.switching != "wormhole"
 
     @property
     def local(self) -> int:
@@ -85,9 +186,41 @@ class RouterParams:
     @property
     def extra_cycles(self) -> int:
         """Cycles that a flit spends in the router behind that of its grant."""
-        return self.stages - 1
+        return min(self.stages, 2) - 1
 
     def buffer_flits(self, tier: Tier) -> int:
         """Depth of an input buffer behind a link: ``depth``, and what the credit loop of a
         longer link adds."""
         return self.depth + -(-2 * (tier.latency_cycles - 1) // tier.cycles_per_flit)
+
+    def slots(self, flits: int, packet_flits: int) -> int:
+        """Credits for a buffer of ``flits``: flits, or packets of the longest kind.
+
+        Raises InputError where no packet fits, or no bubble beside it.
+        """
+        if not self.whole_packets:
+            return flits
+        least = 2 * packet_flits if self.switching == "bubble" else packet_flits
+        require(
+            flits >= least,
+            f"router depth {flits} flits is too little for {self.switching} with packets of "
+            f"{packet_flits} flits; give at least {least}, or smaller packets (max_packet_words)",
+        )
+        return flits // packet_flits
+
+
+_DEFAULTS = {name: getattr(RouterParams, name) for name in (*_CHOICES, "iterations", "ordered")}
+_WORDS = (
+    "output_first", "islip2", "wavefront", "matrix", "o1turn", "west_first", "odd_even",
+    "cut_through", "bubble", "ordered",
+)  # fmt: skip
+
+
+def _word(word: str) -> dict[str, object]:
+    """The field that a word of a router's text sets, or none."""
+    if word == "ordered":
+        return {"ordered": True}
+    islip = re.fullmatch(r"islip(\d)", word)
+    if islip:
+        return {"allocator": "output_first", "iterations": int(islip[1])}
+    return {name: word for name, choices in _CHOICES.items() if word in choices[1:]}

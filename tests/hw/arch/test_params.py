@@ -207,6 +207,11 @@ def leaves(values: dict[str, Any], where: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 OTHERS: dict[str, Any] = {
+    "allocator": "wavefront",
+    "arbiter": "matrix",
+    "routing": "west_first",
+    "switching": "bubble",
+    "ordered": True,
     "topology": "torus:2x2",
     "lanes": 16,
     "vlanes": 2,
@@ -217,7 +222,7 @@ OTHERS: dict[str, Any] = {
     "store_latency": 1,
 }
 PATHS = [path for path in leaves(TINY.as_dict()) if path not in (("name",), ("router", "kind"))]
-VC = replace(TINY, router=RouterParams(kind="vc"))
+VC = replace(TINY, router=RouterParams(kind="vc", allocator="output_first"))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)

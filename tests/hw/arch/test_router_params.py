@@ -24,7 +24,13 @@ def test_a_ring_has_a_half_of_the_virtual_channels_for_each_dateline_class() -> 
         replace(TINY.on("ring:4"), router=RouterParams(kind="vc", vcs=3))
 
 
-@pytest.mark.parametrize("text", ["wormhole-d4", "vc1-d2", "vc4-d8-s2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wormhole-d4", "vc1-d2", "vc4-d8-s2", "vc4-d8-s3-islip2-matrix-o1turn-cut_through",
+        "vc2-d16-output_first-bubble-ordered", "vc1-d4-wavefront-odd_even",
+    ],
+)  # fmt: skip
 def test_a_router_is_its_text(text: str) -> None:
     assert str(RouterParams.parse(text)) == text
 
@@ -36,3 +42,58 @@ def test_a_router_in_words_has_its_parameters() -> None:
             RouterParams.parse(text)
     with pytest.raises(InputError, match="unknown router 'deflect'"):
         RouterParams.parse("deflect-d4")
+
+
+def test_the_words_of_a_router_are_its_choices() -> None:
+    router = RouterParams.parse("vc4-d8-cut_through-matrix-islip3-o1turn")
+    assert (router.allocator, router.iterations, router.arbiter) == ("output_first", 3, "matrix")
+    assert (router.routing, router.switching, router.stages) == ("o1turn", "cut_through", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("vc2-d4-fast", "unknown 'fast'; give output_first, islip2, wavefront, matrix, o1turn"),
+        ("vc2-d4-wavefront-islip2", "'islip2' is a second choice"),
+        ("wormhole-d4-matrix", "a wormhole router has no arbiter to choose; give kind 'vc'"),
+        ("vc3-d4-o1turn", "a half of the VCs for each order of dimensions; router vcs 3 is odd"),
+        ("vc2-d4-odd_even-ordered", "routing odd_even doesn't keep packets in order"),
+        ("vc3-d4-ordered", "router vcs 3 is no power of two, which 'ordered' needs"),
+        ("vc2-d4-islip9", "router iterations 9 is outside 1..4"),
+        ("vc2-d4-s4", "router stages 4 is outside 1..3"),
+    ],
+)
+def test_choices_that_do_not_fit_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RouterParams.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ("vc2-d4-o1turn", "ring:5", "routing o1turn has no dateline for a ring"),
+        ("vc2-d4-odd_even", "mesh:2x2x2", "for two lines, not for 3 dimensions of line"),
+        ("vc2-d4-west_first", "flat:2x2", "for two lines, not for 2 dimensions of full"),
+    ],
+)
+def test_a_routing_is_refused_where_it_is_not_meant_for(
+    text: str, where: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        replace(TINY.on(where), router=RouterParams.parse(text))
+
+
+def test_a_credit_of_cut_through_is_a_whole_packet() -> None:
+    router = RouterParams(kind="vc", depth=16, switching="cut_through")
+    assert [router.slots(flits, 8) for flits in (16, 15)] == [2, 1]
+    assert RouterParams().slots(7, 8) == 7
+    with pytest.raises(InputError, match="router depth 7 flits is too little for cut_through"):
+        router.slots(7, 8)
+    with pytest.raises(InputError, match=r"too little for bubble .* give at least 16"):
+        RouterParams(kind="vc", switching="bubble").slots(15, 8)
+
+
+def test_packets_keep_their_order_where_their_channel_is_fixed() -> None:
+    orders = {"wormhole-d4": True, "vc1-d4": True, "vc2-d4": False, "vc2-d4-ordered": True}
+    assert {text: RouterParams.parse(text).keeps_order for text in orders} == orders
+    assert not RouterParams.parse("vc1-d4-odd_even").keeps_order
