@@ -24,10 +24,10 @@ def lower(mapping: Mapping, spec: ModelSpec, *, values: bool = True) -> Program:
     let a packet pass another one of the same tile: puts rely on their order.
     """
     router = mapping.arch.router
-    if values and router.vcs > 1:
+    if values and not router.keeps_order:
         raise InputError(
             f"router {router} lets packets of a tile pass each other, and programs rely on their "
-            "order: give --timing-only, or a wormhole router"
+            "order: give --timing-only, or a router that keeps it (wormhole-d4, vc4-d4-ordered)"
         )
     step = Step(mapping, spec, values)
     emitter, attention = step.emitter, Attention(step)

@@ -25,6 +25,7 @@ class Options:
     model: str = "glassllm"
     arch: str = "edge"
     topology: str | None = None
+    router: str | None = None
     kv_shards: int | None = None
     split: str = "2d"
     reduce: str = "direct"
@@ -50,8 +51,7 @@ class Job:
 
 def machine_of(options: Options) -> Arch:
     """The machine that the options name."""
-    arch = Arch.load(options.arch)
-    return arch.on(options.topology) if options.topology else arch
+    return Arch.load(options.arch).on(options.topology, options.router)
 
 
 def prepare(options: Options, *, prompt: str | None = None, values: bool = True) -> Job:

@@ -8,8 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from .dims import Tier
 from .errors import InputError, require
 from .router_params import RouterParams
+from .timing import put_flits
 from .topology import Topology
 
 
@@ -144,6 +146,17 @@ class Arch:
             f"give at least {self.store_latency + 1}",
         )
         self.router.channels(self.topology.dims)
+        for flits in {self.router.depth, *map(self.router.buffer_flits, self._tiers)}:
+            self.router.slots(flits, self.packet_flits)
+
+    @property
+    def _tiers(self) -> tuple[Tier, ...]:
+        return tuple(dim.tier for dim in self.topology.dims)
+
+    @property
+    def packet_flits(self) -> int:
+        """Flits of the longest packet."""
+        return put_flits(self.max_packet_words, self.flit_words)
 
     @property
     def tiles(self) -> int:
@@ -226,11 +239,13 @@ class Arch:
             )
         return cls.from_dict({"name": path.stem, **values}, PRESETS[base] if base else None)
 
-    def on(self, topology: Topology | str) -> "Arch":
-        """The same tile on another topology."""
-        return replace(
-            self, topology=Topology.parse(topology) if isinstance(topology, str) else topology
-        )
+    def on(
+        self, topology: Topology | str | None = None, router: RouterParams | str | None = None
+    ) -> "Arch":
+        """The same tile on another topology, with another router."""
+        topology = Topology.parse(topology) if isinstance(topology, str) else topology
+        router = RouterParams.parse(router) if isinstance(router, str) else router
+        return replace(self, topology=topology or self.topology, router=router or self.router)
 
     @property
     def fingerprint(self) -> str:

@@ -1,9 +1,17 @@
 """Random small machines."""
 
 import random
+from dataclasses import replace
 
+from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch, Format, Numeric
-from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.hw.arch.router_params import (
+    ALLOCATORS,
+    ARBITERS,
+    ROUTINGS,
+    SWITCHINGS,
+    RouterParams,
+)
 from tokenpath.hw.arch.topology import Topology
 
 TOPOLOGIES: dict[int, tuple[str, ...]] = {
@@ -17,9 +25,39 @@ TOPOLOGIES: dict[int, tuple[str, ...]] = {
 """Products of dimensions of every shape, by number of tiles."""
 
 
-def draw_router(rng: random.Random) -> RouterParams:
-    """A router with small buffers, often of one flit."""
-    return RouterParams(depth=rng.choice((1, 1, 2, 3, 4)))
+def draw_router(rng: random.Random, arch: Arch, *, ordered: bool) -> RouterParams:
+    """A router for an Arch, with small buffers, often of one flit; half of them wormhole.
+
+    With ``ordered`` packets from one tile to another keep their order.
+    """
+    for _ in range(200):
+        try:
+            router = _drawn_router(rng, arch.packet_flits)
+            if not ordered or router.keeps_order:
+                return replace(arch, router=router).router
+        except InputError:  # a choice that doesn't go with another one, or with the topology
+            continue
+    return RouterParams(depth=1)
+
+
+def _drawn_router(rng: random.Random, packet_flits: int) -> RouterParams:
+    depth = rng.choice((1, 1, 2, 3, 4))
+    if rng.random() < 0.5:
+        return RouterParams(depth=depth)
+    allocator = rng.choice((*ALLOCATORS, "input_first"))
+    switching = rng.choice((*SWITCHINGS, "wormhole", "wormhole"))
+    return RouterParams(
+        kind="vc",
+        depth=depth if switching == "wormhole" else min(64, packet_flits * rng.randint(1, 3)),
+        vcs=rng.choice((1, 2, 2, 3, 4, 8)),
+        stages=rng.randint(1, 3),
+        allocator=allocator,
+        iterations=rng.randint(1, 3) if allocator == "output_first" else 1,
+        arbiter=rng.choice(ARBITERS),
+        routing=rng.choice((*ROUTINGS, "dimension_order")),
+        switching=switching,
+        ordered=rng.random() < 0.5,
+    )
 
 
 def draw_arch(rng: random.Random, tiles: int) -> Arch:
@@ -28,11 +66,10 @@ def draw_arch(rng: random.Random, tiles: int) -> Arch:
     lanes = block * rng.choice((1, 2, 2) if block < 16 else (1,))
     vlanes = rng.choice([v for v in (2, 4, 8, 16) if v <= lanes <= 4 * v])
     depth = rng.choice((2, 3, 4, 5, 8))
-    return Arch(
+    arch = Arch(
         name="drawn",
         topology=Topology.parse(rng.choice(TOPOLOGIES[tiles])),
         numeric=_numeric(rng, block),
-        router=draw_router(rng),
         lanes=lanes,
         queries=rng.randint(1, 3),
         vlanes=vlanes,
@@ -50,6 +87,7 @@ def draw_arch(rng: random.Random, tiles: int) -> Arch:
         descriptors=256,
         code_words=256,
     )
+    return replace(arch, router=RouterParams(depth=rng.choice((1, 1, 2, 3, 4))))
 
 
 def _numeric(rng: random.Random, block: int) -> Numeric:

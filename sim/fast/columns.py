@@ -30,7 +30,14 @@ GLOBALS = 32
 (TILES, REGISTERS, SEMAPHORES, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH) = range(8)
 (PAIRS, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING, LOG_SIZE, VCS, DIMS) = range(8, 16)
 (DELIVER_MASK, DESCRIPTORS, SUMMARY, NI_PORT0, QUEUES, EJECTION, LOCAL_VCS, FETCH) = range(16, 24)
-CONSTANTS = 32
+(ROUTING, ORDERED, BUBBLE, WHOLE, ALLOCATOR, ITERATIONS, MATRIX, STAGES) = range(24, 32)
+(HALF, ARBITER, ANY) = range(32, 35)
+CONSTANTS = 64
+
+# ROUTING (PLAIN: dimension order on any VC), ALLOCATOR. WHOLE: a credit is room for a packet; HALF
+# of the VCs; ARBITER: words of one; ANY: the routers need ``request_any``
+(PLAIN, FIXED, O1TURN, WEST_FIRST, ODD_EVEN) = range(5)
+(INPUT_FIRST, OUTPUT_FIRST, WAVEFRONT) = range(3)
 
 # code: isa.LAYOUT; the register of an operand is in the column behind its immediate
 CODE_WIDTH = 32
@@ -79,17 +86,18 @@ R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
 
 # counts of the network
-(BUSY_N, INJECTING_N, IN_FLIGHT) = range(3)
+(BUSY_N, INJECTING_N, IN_FLIGHT, SERVED_N) = range(4)
 NETWORK_COUNTS = 8
 
 # buffer: an input VC, named by the place of its row, a multiple of UNIT words. Its ring of
 # MASK + 1 slots lies behind the row; HEAD and TAIL count flits out and in, modulo 2**32. HELD is
-# the output VC (a bit) of the packet at its head, or 0; UP the output channel that gets its
-# credits, QUEUE theirs, or -1 for a latency of 1; NUMBER is port << VC_BITS | VC at its node
+# the output VC (a bit) of the packet at its head, or 0, with ANY beside it the port as in a way; UP
+# the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1; NUMBER is
+# port << VC_BITS | VC at its node
 B_WIDTH = UNIT = 8
 (B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
 
-# slot: FLIT = packet << 2 | tail << 1 | head; ROUTE = output port << VC_BITS | VCs it may take
+# slot: FLIT = packet << 2 | tail << 1 | head; behind it the flit's way (ways.py)
 SLOT_WIDTH = 2
 VC_BITS = 8
 VC_MASK = (1 << VC_BITS) - 1
@@ -111,3 +119,15 @@ U_WIDTH = 8
 (U_LATENCY, U_AT, U_MASK, U_FIRST, U_LAST, U_CREDITS) = range(6)
 W_WIDTH = 4
 (W_DUE, W_WHERE, W_FLIT) = range(3)
+
+# arbiters of a port: over an input's VCs and its outputs, an output's inputs, the same for heads
+# that ask for a VC only; of a router's first port the first diagonal
+(CHANNEL, INPUT, OUTPUT, CHANNEL_HEADS, OUTPUT_HEADS, DIAGONAL) = range(6)
+ARBITERS = 6
+
+# asking: what the first flit of a buffer asks for, HEAD: a VC only. matching: of a router's inputs
+# WANTED (rows, or bits of outputs), MATCHED (row) and OFFERS; of its outputs TAKER
+Q_WIDTH = 4
+(Q_BUFFER, Q_OUTPUT, Q_PICK, Q_HEAD) = range(4)
+MOST_PORTS = 32
+(WANTED, MATCHED, OFFERS, TAKER) = range(0, 4 * MOST_PORTS, MOST_PORTS)

@@ -27,8 +27,8 @@ from tokenpath.sim.compiled import kernel
 from .columns import *
 from .engine import operand, stream_epilogue, stream_prologue
 from .jit import inner, wide
-from .network import route
 from .state import I64, Engines, Network, addresses, engines_at, network_at
+from .ways import route
 
 LAYERS = ("compute", "memory", "interconnect", "wait")
 COMPUTE, MEMORY, INTERCONNECT, WAIT = range(4)
@@ -52,15 +52,17 @@ def flight(
     e: Engines, n: Network, source: int, to: int, flits: int, cycles: int, parts: I64
 ) -> None:
     """Part the cycles between a packet's first flit and its delivery."""
-    node, hop, slowest = source, 1 + e.constants[EJECTION], 1
+    turn = 1 if e.constants[STAGES] > 2 else 0  # the cycle in which a head takes its VC
+    node, hop, behind = source, 1 + e.constants[EJECTION], flits - 1  # the tail behind the head
     while node != to:
         o = (route(e, n, node, to) >> VC_BITS) * O_WIDTH
-        hop += n.outputs[o + O_LATENCY]
-        slowest = max(slowest, n.outputs[o + O_CYCLES])
+        hop += turn + n.outputs[o + O_LATENCY]
+        behind = max(behind - turn, (flits - 1) * n.outputs[o + O_CYCLES])
         node = wide(n.outputs[o + O_DOWN_NODE])
+    hop, behind = hop + turn, max(behind - turn, flits - 1)
     parts[HOP] += hop
-    parts[SERIALISATION] += (flits - 1) * slowest
-    parts[CONTENTION] += cycles - hop - (flits - 1) * slowest
+    parts[SERIALISATION] += behind
+    parts[CONTENTION] += cycles - hop - behind
 
 
 @inner

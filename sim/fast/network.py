@@ -31,33 +31,17 @@ cycle in which nothing moved returns the next one worth looking at.
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
 from tokenpath.sim.compiled import time
 
+from .allocators import request_any
 from .columns import *
 from .events import end_at, note
 from .jit import first_bit, hot, inner, prefetch, wide
 from .state import Engines, Network
+from .ways import first_channel, way
 
 put_flits = time.put_flits
 
 AHEAD = 8
 """Winners and arrivals whose rows are fetched beforehand; a large network fits no cache."""
-
-
-@hot
-def route(s: Engines, n: Network, node: int, to: int) -> int:
-    """``output port << VC_BITS | VCs that may be taken`` at ``node`` of a packet to tile ``to``:
-    Topology.next_hop from its tables.
-    """
-    dims, base = s.constants[DIMS], wide(n.node_port0[node])
-    tiles = s.constants[TILES]
-    if node >= tiles:
-        port = base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]
-        return wide(port << VC_BITS | s.constants[LOCAL_VCS])
-    found = wide(s.constants[LOCAL_VCS])
-    for k in range(dims):
-        i = dims - 1 - k
-        turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
-        found = turn if turn else found
-    return wide((base << VC_BITS) + found)
 
 
 @inner
@@ -174,7 +158,8 @@ def arrive(s: Engines, n: Network, t: int) -> int:
 def land(s: Engines, n: Network, buffer: int, flit: int) -> None:
     """A flit enters a buffer: find its route from there."""
     node = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
-    enter(n, buffer, flit, route(s, n, node, wide(s.destinations[flit >> 2])))
+    number = wide(n.buffers[buffer + B_NUMBER])
+    enter(n, buffer, flit, way(s, n, node, number, wide(s.destinations[flit >> 2])))
 
 
 @hot
@@ -187,13 +172,30 @@ def free_vc(n: Network, o: int, pointer: int) -> int:
 
 
 @hot
+def entry(s: Engines, n: Network, o: int, pointer: int, to: int) -> int:
+    """The VC, as a bit, with which a packet to tile ``to`` begins at the NI's output of row ``o``,
+    or 0 if it has to wait for a credit.
+    """
+    if s.constants[ORDERED]:
+        return wide(first_channel(s, n, to) & n.outputs[o + O_CREDIT_VCS])
+    return free_vc(n, o, pointer)
+
+
+@hot
+def goes_on(s: Engines, n: Network, o: int, bit: int) -> int:
+    """Whether a flit behind a packet's head can follow on VC ``bit``, as 0 or not."""
+    return bit if s.constants[WHOLE] else wide(bit & n.outputs[o + O_CREDIT_VCS])
+
+
+@hot
 def send(s: Engines, n: Network, tile: int, bit: int, packet: int, ends: int) -> None:
     """A tile's flit, ``tail << 1 | head``, goes to its router on a VC that has a credit."""
     port, vc = s.constants[NI_PORT0] + tile, first_bit(bit)
     o = port * O_WIDTH
-    debit(n, o, port * s.constants[VCS] + vc, bit)
+    if ends & 1 or s.constants[WHOLE] == 0:
+        debit(n, o, port * s.constants[VCS] + vc, bit)
     down = wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
-    enter(n, down, packet << 2 | ends, route(s, n, tile, wide(s.destinations[packet])))
+    enter(n, down, packet << 2 | ends, way(s, n, tile, vc, wide(s.destinations[packet])))
 
 
 @hot
@@ -207,8 +209,11 @@ def inject(s: Engines, n: Network, t: int) -> int:
         n.injecting[kept] = tile
         i, o = tile * N_WIDTH, (s.constants[NI_PORT0] + tile) * O_WIDTH
         head = 1 if ni[i + FLITS_LEFT] == 0 else 0
-        bit = free_vc(n, o, wide(ni[i + N_VC_NEXT])) if head else wide(ni[i + N_VC])
-        if bit & n.outputs[o + O_CREDIT_VCS] == 0:
+        if head:
+            bit = entry(s, n, o, wide(ni[i + N_VC_NEXT]), wide(ni[i + N_TO]))
+        else:
+            bit = goes_on(s, n, o, wide(ni[i + N_VC]))
+        if bit == 0:
             kept += 1
             continue
         soon = t + 1
@@ -340,7 +345,8 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
         n.counts[BUSY_N] -= empty
         n.busy[buffer // UNIT >> 6] &= ~(empty << (buffer // UNIT & 63))
         tail = -(flit >> 1 & 1)
-        buffers[buffer + B_HELD] = bit & ~tail
+        port = o // O_WIDTH << VC_BITS if s.constants[ANY] else wide(0)
+        buffers[buffer + B_HELD] = (port | bit) & ~tail
         outputs[o + O_FREE_VCS] = outputs[o + O_FREE_VCS] & ~bit | bit & tail
         number = (buffers[buffer + B_NUMBER] >> VC_BITS) + 1
         outputs[o + O_NEXT] = 0 if number == outputs[o + O_PORTS] else number
@@ -352,17 +358,22 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
                 buffers[buffer + B_NUMBER] & VC_MASK
             ) + 1
             vc = first_bit(bit)
-        if buffers[buffer + B_QUEUE] < 0:
+        whole = s.constants[WHOLE]
+        if whole and tail == 0:
+            pass
+        elif buffers[buffer + B_QUEUE] < 0:
             credit(s, n, wide(buffers[buffer + B_UP]))
         else:
             under_way(n, wide(buffers[buffer + B_QUEUE]), t, wide(buffers[buffer + B_UP]), 0)
         down = wide(outputs[o + O_DOWN])
         if down >= 0:
-            debit(n, o, wide(o // O_WIDTH * v + vc), bit)
+            if whole == 0 or flit & 1:
+                debit(n, o, wide(o // O_WIDTH * v + vc), bit)
             down += vc * outputs[o + O_STRIDE]
             if outputs[o + O_QUEUE] < 0:
                 to = wide(s.destinations[flit >> 2])
-                enter(n, down, flit, route(s, n, wide(outputs[o + O_DOWN_NODE]), to))
+                number = wide(buffers[down + B_NUMBER])
+                enter(n, down, flit, way(s, n, wide(outputs[o + O_DOWN_NODE]), number, to))
             else:
                 n.counts[IN_FLIGHT] += 1
                 under_way(n, wide(outputs[o + O_QUEUE]), t, down, flit)
@@ -379,7 +390,7 @@ def network_cycle(s: Engines, n: Network, t: int) -> int:
     something.
     """
     soon = arrive(s, n, t)
-    wins, later = request(s, n, t)
+    wins, later = request_any(s, n, t) if s.constants[ANY] else request(s, n, t)
     soon = min(soon, later, inject(s, n, t))
     if wins:
         grant(s, n, wins, t)

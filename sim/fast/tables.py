@@ -1,6 +1,7 @@
 """Tables of the kernels, built from a Program and its Topology."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from tokenpath.hw.arch import isa
 from tokenpath.hw.arch.isa import COLUMN, Engine, Op
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.arch.router_params import ALLOCATORS, RouterParams
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.hw.arch.topology import Topology
 
@@ -219,11 +221,12 @@ def network(arch: Arch) -> Network:
     outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
     outputs[:, c.O_LATENCY] = np.concatenate([latency + arch.router.extra_cycles, np.ones(tiles)])
     outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
-    room = np.zeros((total + tiles, v), np.int64)
-    room[has] = depths[ports.dims[has] + 1][:, None]
-    room[total:, : arch.router.local] = arch.router.depth
+    flits = np.zeros((total + tiles, v), np.int64)
+    flits[has] = depths[ports.dims[has] + 1][:, None]
+    flits[total:, : arch.router.local] = arch.router.depth
+    room = flits // (arch.packet_flits if arch.router.whole_packets else 1)
     back, there = latency[has], latency[has] + arch.router.extra_cycles
-    queues, length, flit_queue, credit_queue = _queues(there, back, int(room.sum()))
+    queues, length, flit_queue, credit_queue = _queues(there, back, int(flits.sum()))
     outputs[:, c.O_QUEUE] = -1
     outputs[has, c.O_QUEUE] = flit_queue
     inputs = np.zeros((total, c.I_WIDTH), np.int64)
@@ -265,9 +268,49 @@ def network(arch: Arch) -> Network:
         rows=(table_at[:-1] + coordinates * sizes).astype(np.int32).reshape(-1),
         routes=routes.astype(np.int32),
         room=room.astype(np.int32).reshape(-1),
+        port_ring=_port_rings(topology),
+        **_allocation(arch, ports),
     )
     reset(state, v)
     return state
+
+
+def _port_rings(topology: Topology) -> I32:
+    """Of each port of a tile the dimension + 1 if that is a ring, else 0."""
+    rings = [i + 1 if dim.is_ring else 0 for i, dim in enumerate(topology.dims)]
+    ports = [rings[i] for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
+    return np.array([0, *ports], np.int32)
+
+
+def _any(router: RouterParams) -> bool:
+    """Whether routers make choices that only ``allocators.request_any`` knows."""
+    plain = router.allocator == "input_first" and router.arbiter == "round_robin"
+    return not plain or router.adaptive or router.whole_packets or router.stages > 2
+
+
+def _arbiter_words(arch: Arch, ports: _Ports) -> int:
+    """Words of an arbiter: a pointer, or how late each number was served."""
+    most = int(np.diff(ports.node_port0).max())
+    return max(most, arch.vcs) if arch.router.arbiter == "matrix" else 1
+
+
+def _allocation(arch: Arch, ports: _Ports) -> dict[str, Any]:
+    """State and scratch of ``allocators``: almost nothing for routers that don't need it."""
+    if not _any(arch.router):
+        return {
+            "arbiters": np.zeros(1, np.int64),
+            "asking": np.zeros(1, np.int32),
+            "matching": np.zeros(1, np.int64),
+        }
+    words = _arbiter_words(arch, ports)
+    arbiters = np.zeros((len(ports.node), c.ARBITERS, words), np.int64)
+    if words > 1:
+        arbiters[:, : c.DIAGONAL] = np.arange(words) - words
+    return {
+        "arbiters": arbiters.reshape(-1),
+        "asking": np.zeros(c.Q_WIDTH * (c.MOST_PORTS * arch.vcs + 1), np.int32),
+        "matching": np.zeros(4 * c.MOST_PORTS, np.int64),
+    }
 
 
 def only_network(arch: Arch, network: Network, packets: int) -> Engines:
@@ -294,10 +337,19 @@ def only_network(arch: Arch, network: Network, packets: int) -> Engines:
     )  # fmt: skip
 
 
+_ROUTINGS = {
+    "dimension_order": c.PLAIN,
+    "o1turn": c.O1TURN,
+    "west_first": c.WEST_FIRST,
+    "odd_even": c.ODD_EVEN,
+}
+
+
 def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
     """The constants of routers, and others."""
     constants = np.zeros(c.CONSTANTS, np.int64)
-    ports = len(network.inputs) // c.I_WIDTH
+    ports, router = len(network.inputs) // c.I_WIDTH, arch.router
+    bubble = router.switching == "bubble"
     values = {
         c.TILES: arch.tiles,
         c.VCS: arch.vcs,
@@ -308,6 +360,17 @@ def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
         c.FETCH: 4 * (len(network.buffers) + len(network.outputs)) > CACHE,
         c.NI_PORT0: ports,
         c.QUEUES: len(network.queues) // c.U_WIDTH,
+        c.ROUTING: _ROUTINGS[router.routing] or (router.ordered or bubble),
+        c.ORDERED: router.ordered,
+        c.BUBBLE: bubble,
+        c.WHOLE: router.whole_packets,
+        c.ALLOCATOR: ALLOCATORS.index(router.allocator),
+        c.ITERATIONS: router.iterations,
+        c.MATRIX: router.arbiter == "matrix",
+        c.STAGES: router.stages,
+        c.HALF: router.vcs // 2,
+        c.ARBITER: len(network.arbiters) // c.ARBITERS // ports,
+        c.ANY: _any(router),
         **more,
     }
     constants[list(values)] = list(values.values())

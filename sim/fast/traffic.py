@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from tokenpath.sim.compiled import kernel
 
+from .allocators import request_any
 from .columns import *
 from .events import delivered, due, end_at, next_event
 from .jit import first_bit, hot, inner, pointer64, wide
-from .network import arrive, free_vc, grant, request, send
+from .network import arrive, entry, goes_on, grant, request, send
 from .state import I64, Engines, Network, engines_at, network_at
 
 # source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
@@ -116,6 +117,18 @@ def flits_of(m: Sources, source: int) -> int:
 
 
 @hot
+def following_to(s: Engines, m: Sources, source: int) -> int:
+    """Where the next packet of a source will go."""
+    if m.settings[PATTERN] == RECORDED:
+        return wide(m.trace[m.sources[source * T_WIDTH + T_TRACE] * 3 + 1])
+    at = source * T_WIDTH + T_RANDOM
+    state = m.sources[at]
+    to = destination(m, source, s.constants[TILES])
+    m.sources[at] = state
+    return to
+
+
+@hot
 def start(s: Engines, m: Sources, source: int) -> None:
     """Make the packet that is due: it is counted to the batch in which it was made."""
     i = source * T_WIDTH
@@ -152,8 +165,12 @@ def make(s: Engines, n: Network, m: Sources, t: int) -> int:
         n.injecting[kept] = source
         i, o = source * T_WIDTH, (s.constants[NI_PORT0] + source) * O_WIDTH
         head = 1 if m.sources[i + T_LEFT] == 0 else 0
-        bit = free_vc(n, o, wide(m.sources[i + T_VC_NEXT])) if head else wide(m.sources[i + T_VC])
-        if bit & n.outputs[o + O_CREDIT_VCS] == 0:
+        if head:
+            to = following_to(s, m, source) if s.constants[ORDERED] else wide(0)
+            bit = entry(s, n, o, wide(m.sources[i + T_VC_NEXT]), to)
+        else:
+            bit = goes_on(s, n, o, wide(m.sources[i + T_VC]))
+        if bit == 0:
             kept += 1
             continue
         soon = t + 1
@@ -215,7 +232,7 @@ def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int
         following = wide(NEVER)
         if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
             soon = arrive(s, n, t)
-            wins, later = request(s, n, t)
+            wins, later = request_any(s, n, t) if s.constants[ANY] else request(s, n, t)
             following = min(soon, later, make(s, n, m, t))
             if wins:
                 grant(s, n, wins, t)

@@ -216,7 +216,7 @@ def test_text_streams_in_whole_characters() -> None:
     assert [text.push(token) for token in (1, 2, 3)] == ["", "é", "!"]
 
 
-SMALL_NET = ["traffic", "--arch", "tiny", "--topology", "mesh:3x3", "--vcs", "2"]
+SMALL_NET = ["traffic", "--arch", "tiny", "--topology", "mesh:3x3", "--router", "vc2-d2"]
 
 
 def test_traffic_keeps_its_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_traffic_keeps_its_contract(capsys: pytest.CaptureFixture[str], tmp_path
     assert [point["stable"] for point in points] == [True, True, False]
     assert points[0]["latency"] < points[1]["latency"]
     assert points[2]["latency"] is None
-    assert found["router"] == {"kind": "vc", "depth": 2, "vcs": 2, "stages": 1}
+    assert found["router"] == "vc2-d2"
     assert 0.3 < found["saturation"] < 1
     assert "<svg" in plot.read_text()
 
@@ -241,8 +241,10 @@ def test_traffic_keeps_its_contract(capsys: pytest.CaptureFixture[str], tmp_path
         (["--loads", "2"], "load 2.0 flits a node and cycle is outside 0..1"),
         (["--packets", "0"], "--packets '0': give flits"),
         (["--plot", "curve.txt"], "--plot curve.txt: give a name that ends in"),
-        (["--router", "wormhole"], "a wormhole router has no vcs to choose"),
-        (["--router", "magic"], "unknown router 'magic'"),
+        (["--router", "wormhole2-d4"], "a wormhole router has no vcs to choose"),
+        (["--router", "wormhole"], "router 'wormhole': write it as wormhole-d4"),
+        (["--router", "magic-d4"], "unknown router 'magic'"),
+        (["--router", "vc2-d4-cut_through"], "too little for cut_through with packets of 8 flits"),
     ],
 )
 def test_traffic_refuses_in_one_line(

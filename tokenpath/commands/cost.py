@@ -1,12 +1,12 @@
 """``tokenpath cost``: what a unit takes on an FPGA, and in gates."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from tokenpath.commands import new_app
-from tokenpath.commands.options import ArchName
+from tokenpath.commands.options import ArchName, RouterText, TopologyText
 from tokenpath.console import AsJson, emit, facts, progress
 
 app = new_app()
@@ -16,14 +16,10 @@ app = new_app()
 def cost(
     unit: Annotated[str, typer.Argument(metavar="UNIT", help="router, tile, lanes, exp2, ...")],
     arch: ArchName = "tiny",
-    topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="Such as mesh:8x8; else the preset's.")
-    ] = None,
+    topology: TopologyText = None,
+    router: RouterText = None,
     flit_words: Annotated[
         int | None, typer.Option("--flit-words", help="32-bit words of a flit; else the preset's.")
-    ] = None,
-    depth: Annotated[
-        int | None, typer.Option("--depth", help="Flits of a router's buffer; else the preset's.")
     ] = None,
     seeds: Annotated[
         int, typer.Option("--seeds", help="Runs of place and route; 5 for a figure to quote.")
@@ -45,11 +41,7 @@ def cost(
 
     if not 0 <= seeds <= 100:
         raise InputError(f"--seeds {seeds} is outside 0..100; 0 leaves out place and route")
-    machine = Arch.load(arch)
-    if topology is not None:
-        machine = machine.on(topology)
-    if depth is not None:
-        machine = replace(machine, router=replace(machine.router, depth=depth))
+    machine = Arch.load(arch).on(topology, router)
     on = Device(size=device, package=package, speed=speed)
     words = machine.flit_words if flit_words is None else flit_words
     sizes = Sizes(arch=machine, flit_words=words)
@@ -72,7 +64,7 @@ def cost(
     }
     payload = {
         "unit": unit, "arch": machine.name, "topology": str(machine.topology),
-        "flit_words": sizes.flit_words, "depth": machine.router.depth, "device": asdict(on),
+        "flit_words": sizes.flit_words, "router": str(machine.router), "device": asdict(on),
         "tools": tool_versions(), **figures, "cells": area.cells,
     }  # fmt: skip
     if found.fmax:

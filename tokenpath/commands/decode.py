@@ -34,6 +34,7 @@ def decode(
         int, typer.Option("--tokens", "-n", min=1, help="Most tokens to generate.")
     ] = 32,
     topology: o.TopologyText = None,
+    router: o.RouterText = None,
     arch: o.ArchName = "edge",
     kv_shards: o.KvShards = None,
     softmax: o.Softmax = "exact",
@@ -87,6 +88,7 @@ def decode(
         model=model,
         arch=arch,
         topology=topology,
+        router=router,
         kv_shards=kv_shards,
         split=split,
         reduce=reduce,

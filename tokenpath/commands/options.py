@@ -22,6 +22,15 @@ TopologyText = Annotated[
         help="mesh:4x4, torus:8x8, flat:16, line4@die,full8@board; else the preset's.",
     ),
 ]
+RouterText = Annotated[
+    str | None,
+    typer.Option(
+        "--router",
+        "-r",
+        metavar="ROUTER",
+        help="wormhole-d4, vc4-d8-s2, vc2-d8-odd_even, ... (docs/hardware.md); else the preset's.",
+    ),
+]
 KvShards = Annotated[
     int | None, typer.Option("--kv-shards", help="Tiles over which a head's KV cache is split.")
 ]

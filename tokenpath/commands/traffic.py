@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tokenpath.commands import new_app
-from tokenpath.commands.options import ArchName, TopologyText
+from tokenpath.commands.options import ArchName, RouterText, TopologyText
 from tokenpath.console import AsJson, emit, progress
 from tokenpath.hw.arch.errors import InputError
 
@@ -37,10 +37,6 @@ Loads = Annotated[
 Packets = Annotated[
     str, typer.Option("--packets", metavar="FLITS[:WEIGHT],...", help="Lengths of packets.")
 ]
-Router = Annotated[str | None, typer.Option("--router", help="wormhole or vc; else the preset's.")]
-Vcs = Annotated[int | None, typer.Option("--vcs", help="Virtual channels of a link (vc).")]
-Depth = Annotated[int | None, typer.Option("--depth", help="Flits of a virtual channel's buffer.")]
-Stages = Annotated[int | None, typer.Option("--stages", help="Cycles in a router: 1 or 2 (vc).")]
 Seed = Annotated[int, typer.Option("--seed", help="Of the random sources.")]
 Recorded = Annotated[
     Path | None,
@@ -63,10 +59,7 @@ def traffic(
     pattern: PatternText = "uniform",
     loads: Loads = None,
     packets: Packets = "1",
-    router: Router = None,
-    vcs: Vcs = None,
-    depth: Depth = None,
-    stages: Stages = None,
+    router: RouterText = None,
     seed: Seed = 1,
     trace: Recorded = None,
     plot: Plot = None,
@@ -82,13 +75,7 @@ def traffic(
     from tokenpath.sim.traffic import Load, point, saturation, zero_load
     from tokenpath.sim.traffic_patterns import Pattern
 
-    machine = Arch.load(arch)
-    machine = machine.on(topology) if topology else machine
-    chosen = {"kind": router, "vcs": vcs, "depth": depth, "stages": stages}
-    if router is None and (vcs is not None or stages is not None):
-        chosen["kind"] = "vc"
-    given: dict[str, Any] = {name: value for name, value in chosen.items() if value is not None}
-    machine = replace(machine, router=replace(machine.router, **given))
+    machine = Arch.load(arch).on(topology, router)
     if trace is not None:
         emit(*_replayed(machine, trace), as_json)
         return
@@ -114,7 +101,7 @@ def traffic(
     if plot is not None:
         _draw(plot, points, f"{machine.topology}, {pattern}")
     payload = {
-        "topology": str(machine.topology), "router": asdict(machine.router), "pattern": pattern,
+        "topology": str(machine.topology), "router": str(machine.router), "pattern": pattern,
         "packets": packets, "seed": seed, "saturation": knee,
         "points": [_row(found) for found in points],
     }  # fmt: skip
@@ -129,7 +116,7 @@ def _replayed(machine: "Arch", trace: Path) -> tuple[Any, dict[str, Any]]:
 
     found, last = replay(machine, Trace.read(trace))
     payload = {
-        "topology": str(machine.topology), "router": asdict(machine.router), "trace": trace,
+        "topology": str(machine.topology), "router": str(machine.router), "trace": trace,
         "packets": found.packets, "latency": found.latency, "longest": found.longest,
         "last_delivery": last, "flit_hops": found.flit_hops,
     }  # fmt: skip
@@ -152,10 +139,9 @@ def _row(found: "Measured") -> dict[str, Any]:
 def _table(machine: Any, pattern: str, knee: float, points: "list[Measured]") -> Any:
     from rich.table import Table
 
-    kind = machine.router
     table = Table(
-        title=f"{pattern} on {machine.topology}: {kind.kind} router, {machine.vcs} VCs of "
-        f"{kind.depth} flits; saturation at {knee:g} flits a node and cycle",
+        title=f"{pattern} on {machine.topology}, router {machine.router}: saturation at {knee:g} "
+        "flits a node and cycle",
         title_justify="left",
     )
     for name in ("offered", "accepted", "latency", "+-", "longest", "packets"):

@@ -22,6 +22,7 @@ def verilog(
     ] = "array",
     arch: o.ArchName = "edge",
     topology: o.TopologyText = None,
+    router: o.RouterText = None,
     node: Annotated[
         int | None,
         typer.Option("--node", help="Whose router: a tile or a switch; else the middle tile's."),
@@ -44,8 +45,7 @@ def verilog(
     from tokenpath.hw.describe import DESCRIPTION, check_unit, unit_files
 
     machine = Arch.load(arch)
-    if topology is not None:
-        machine = machine.on(topology)
+    machine = machine.on(topology, router)
     check_unit(machine, unit, node)
     check_folder(output, DESCRIPTION, force=force)
     with progress(f"Verilog of the {unit}"):

@@ -222,7 +222,7 @@ OTHERS: dict[str, Any] = {
     "store_latency": 1,
 }
 PATHS = [path for path in leaves(TINY.as_dict()) if path not in (("name",), ("router", "kind"))]
-VC = replace(TINY, router=RouterParams(kind="vc", allocator="output_first"))
+VC = replace(TINY, router=RouterParams(kind="vc", depth=16, allocator="output_first"))
 
 
 @pytest.mark.parametrize("path", PATHS, ids=".".join)

