@@ -11,7 +11,7 @@ from tokenpath.console import AsJson, emit, progress
 
 app = new_app()
 
-ROUTERS = ["wormhole-d8", "vc2-d8", "vc4-d8", "vc4-d8-s2"]
+ROUTERS = ["wormhole-d8", "vc2-d8", "vc4-d8-s2", "vc4-d8-s2-wavefront"]
 TOPOLOGIES = ["mesh:4x4", "torus:4x4", "flat:16", "tiered:4x4"]
 
 
