@@ -46,6 +46,11 @@ class Trace:
             raise InputError(f"{path} has no packets; give at least one line of numbers")
         return cls(rows=np.array(rows, np.int64))
 
+    def csv(self) -> str:
+        """The text of a file that ``read`` takes."""
+        lines = [",".join(COLUMNS), *(",".join(map(str, row)) for row in self.rows.tolist())]
+        return "\n".join(lines) + "\n"
+
     def by_source(self, tiles: int) -> tuple[I64, I64]:
         """(cycle, destination, flits) of each source's packets in order, behind them one that is
         never made; and where each source's begin. Raises InputError for a tile that isn't there.

@@ -76,6 +76,16 @@ def prepare(options: Options, *, prompt: str | None = None, values: bool = True)
     return Job(spec=spec, mapping=mapping, program=program)
 
 
+def position_of(program: Program, position: int | None) -> int:
+    """The position asked for, or the last. Raises InputError for one behind the context."""
+    if position is not None and not 0 <= position < program.context:
+        raise InputError(
+            f"position {position} is outside of a context of {program.context}; give 0 to "
+            f"{program.context - 1}, or a larger --context"
+        )
+    return program.context - 1 if position is None else position
+
+
 def _saved(path: Path, mapping: Mapping, spec: ModelSpec) -> Program:
     """A program from a file, refused when it was compiled for something else."""
     program = Program.load(path, mapping.arch)

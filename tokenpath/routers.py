@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.pipeline import position_of
 from tokenpath.sim.fast import FastMachine
 from tokenpath.sim.traffic import ZERO_LOAD, Effort, Load, saturation, zero_load
 from tokenpath.sim.traffic_patterns import Pattern
@@ -53,7 +54,7 @@ def compare(
         net = arch.on(topology)
         mapping = plan(spec.shape, net, context=context)
         program = lower(mapping, spec, values=False)  # the same for every router
-        last = mapping.context - 1 if position is None else position
+        last = position_of(program, position)
         load = Load(pattern=Pattern.parse("uniform", net.topology), rate=ZERO_LOAD)
         for router in routers:
             machine = replace(net, router=router)

@@ -75,7 +75,8 @@ N_WIDTH = 16
 K_WIDTH = 8
 (K_DST, K_WORDS, K_OP, K_SEMAPHORE, K_RECORD, K_INJECT, K_FLITS) = range(7)
 
-# log: what the replay of the values has to do; the first column is 4 * tile + kind
+# log: what the replay of the values has to do; the first column is 4 * tile + kind, the last of
+# L_INJECT cycle << 8 | words
 L_WIDTH = 4
 (L_COMPUTE, L_APPEND, L_INJECT, L_DELIVER) = range(4)
 

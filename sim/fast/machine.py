@@ -16,6 +16,7 @@ from .jit import announce
 from .ledger import Tracer
 from .ledger import trace as trace_back
 from .loop import simulate
+from .recorder import Recorder
 from .state import I64, addresses
 
 REFUSED = {
@@ -29,18 +30,23 @@ class FastMachine:
 
     ``values`` computes the numbers, too (needs a program with weights, otherwise it is off);
     ``trace`` keeps a record of each instruction for the ledger. Without values a step's ``logits``
-    is None and its ``best`` 0.
+    is None and its ``best`` 0. With ``record`` the packets of the last step are in ``packets``, as
+    ``Recorder.take`` has them.
     """
 
-    def __init__(self, program: Program, values: bool = True, trace: bool = True) -> None:
+    def __init__(
+        self, program: Program, values: bool = True, trace: bool = True, record: bool = False
+    ) -> None:
         self.program = program
         self.has_values = values and program.elements is not None
         self.trace = trace
         self.code = tables.CodeTable.build(program)
         self.network = tables.network(program.arch)
         self.engines = tables.engines(
-            program, self.code, self.network, trace=trace, logging=self.has_values
+            program, self.code, self.network, trace=trace, logging=self.has_values or record
         )
+        self.recorder = Recorder(program.arch) if record else None
+        self.packets = np.zeros((0, 4), np.int64)
         self.class_of = np.array(program.tile_code, np.int64)
         self.tracer = Tracer(self.code.first, self.code.label_of, self.code.labels)
         self.replayer: Any = None
@@ -72,9 +78,12 @@ class FastMachine:
             if status == c.GROW_PACKETS:
                 self._grow()
             else:
-                self.engines = self.replayer.hand_over(self.engines)
+                self._empty_log()
         if status != c.DONE:
             raise RuntimeError(self._complaint(status))
+        self._empty_log()
+        if self.recorder:
+            self.packets = self.recorder.take()
         if self.has_values:
             self.replayer.finish(self.engines)
         after = self._counts()
@@ -88,6 +97,14 @@ class FastMachine:
             network=ledger.network if ledger else {},
             counters=self.counters(),
         )  # fmt: skip
+
+    def _empty_log(self) -> None:
+        """Hand the log over to those that read it."""
+        if self.recorder:
+            self.recorder.keep(self.engines)
+        if self.has_values:
+            self.engines = self.replayer.hand_over(self.engines)
+        self.engines.g[c.LOG_N] = 0
 
     # --- between steps ---
 

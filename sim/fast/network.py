@@ -67,7 +67,7 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
     words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
     flits = put_flits(words, s.constants[FLIT_WORDS])
     if s.constants[LOGGING]:
-        note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], words)
+        note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], t << 8 | words)
     p = packet * K_WIDTH
     s.destinations[packet] = ni[i + N_TO]
     packets[p + K_DST] = ni[i + N_INTO]

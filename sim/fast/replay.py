@@ -44,7 +44,7 @@ def replay(engines: I64, values: I64) -> None:
             resolve(s, tile, a * CODE_WIDTH, v.ops)
             append(v, tile, v.ops[1], v.ops[2], v.ops[5])
         elif kind == L_INJECT:
-            inject(v, tile, log[at + 2], log[at + 3], a * s.constants[MAX_WORDS])
+            inject(v, tile, log[at + 2], log[at + 3] & 255, a * s.constants[MAX_WORDS])
         else:
             words, op = log[at + 3] >> 8, log[at + 3] & 255
             deliver(v, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)

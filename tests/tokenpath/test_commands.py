@@ -253,6 +253,20 @@ def test_traffic_refuses_in_one_line(
     assert said in refusal(capsys, *SMALL_NET, *options)
 
 
+def test_the_packets_of_a_token_are_a_trace(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "token.csv"
+    command = ["program", "packets", str(path), "--model", "mathformer-add", "--arch", "tiny"]
+    found = answer(capsys, *command, "--position", "3")
+    replayed = answer(capsys, "traffic", "--arch", "tiny", "--trace", str(path), "-r", "vc2-d2")
+    assert replayed["packets"] == found["packets"] == len(path.read_text().splitlines()) - 1
+    assert found["cycles"] - 200 < int(str(replayed["last_delivery"])) < found["cycles"] + 200
+    path.unlink()
+    assert "position 999 is outside of a context" in refusal(capsys, *command, "--position", "999")
+    assert not path.exists()
+
+
 def test_routers_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["routers", "--model", "mathformer-add", "--arch", "tiny", "-t", "mesh:2x2"]
     found = answer(capsys, *command, "-r", "vc2-d2", "-r", "wormhole-d2")

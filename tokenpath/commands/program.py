@@ -129,6 +129,58 @@ def check(
 
 
 @app.command()
+def packets(
+    path: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Where to write the trace.")],
+    model: o.Model = "glassllm",
+    topology: o.TopologyText = None,
+    router: o.RouterText = None,
+    arch: o.ArchName = "edge",
+    kv_shards: o.KvShards = None,
+    softmax: o.Softmax = "exact",
+    split: o.Split = "2d",
+    reduce: o.Reduce = "direct",
+    context: o.Context = None,
+    page: o.Page = 16,
+    position: Annotated[
+        int | None, typer.Option("--position", min=0, help="Of the token; else the last.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record the packets of a token's decoding, for 'tokenpath traffic --trace'."""
+    from tokenpath.files import check_writable, write_atomic
+    from tokenpath.pipeline import position_of
+    from tokenpath.sim.fast import FastMachine
+    from tokenpath.sim.traffic_trace import Trace
+
+    check_writable(path)
+    compiled = _compile(
+        False,
+        model,
+        topology=topology,
+        router=router,
+        arch=arch,
+        kv_shards=kv_shards,
+        softmax=softmax,
+        split=split,
+        reduce=reduce,
+        context=context,
+        page=page,
+    )
+    last = position_of(compiled, position)
+    machine = FastMachine(compiled, values=False, trace=False, record=True)
+    step = machine.step(0, last)
+    trace = Trace(rows=machine.packets)
+    write_atomic(path, trace.csv().encode())
+    found = {
+        "packets": len(trace.rows),
+        "flits": int(trace.rows[:, 3].sum()),
+        "position": last,
+        "cycles": step.cycles,
+    }
+    emit([facts(f"{path}: packets of a token", found)], {"file": path, **found}, as_json)
+
+
+@app.command()
 def save(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the program.")],
     model: o.Model = "glassllm",
