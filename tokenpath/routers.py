@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
@@ -13,6 +14,9 @@ from tokenpath.sw.lower import lower
 from tokenpath.sw.mapping import plan
 from tokenpath.sw.model import ModelSpec
 
+if TYPE_CHECKING:
+    from tokenpath.cost.flow import Cost
+
 QUICK = Effort(warmup=1000, batch=500, most=2000)
 """Effort of the synthetic points."""
 
@@ -23,7 +27,8 @@ class Compared:
 
     ``zero_load`` latency in cycles and ``saturation`` in flits a node and cycle, uniform traffic of
     single flits; ``cycles`` of a token on the model, and ``interconnect`` those of its critical
-    path that are the network's.
+    path that are the network's. ``cost`` is that of the router of a tile in the middle, where it
+    was asked for.
     """
 
     topology: str
@@ -33,6 +38,7 @@ class Compared:
     cycles: int
     interconnect: int
     tokens_per_s: float
+    cost: "Cost | None" = None
 
 
 def compare(
@@ -43,12 +49,13 @@ def compare(
     *,
     position: int | None = None,
     context: int | None = None,
+    cost: Callable[[Arch], "Cost"] | None = None,
     advance: Callable[[float], None] = lambda amount: None,
 ) -> Iterator[Compared]:
     """Every router on every topology, one after the other.
 
-    The token is at ``position``, or the last that the context holds. Raises InputError for what
-    doesn't fit together.
+    The token is at ``position``, or the last that the context holds. ``cost`` measures a machine's
+    router. Raises InputError for what doesn't fit together.
     """
     for topology in topologies:
         net = arch.on(topology)
@@ -57,7 +64,7 @@ def compare(
         last = position_of(program, position)
         load = Load(pattern=Pattern.parse("uniform", net.topology), rate=ZERO_LOAD)
         for router in routers:
-            machine = replace(net, router=router)
+            machine = net.on(router=router)
             step = FastMachine(replace(program, arch=machine), values=False).step(0, last)
             latency = zero_load(machine, load, QUICK)
             yield Compared(
@@ -68,5 +75,6 @@ def compare(
                 cycles=step.cycles,
                 interconnect=step.ledger["interconnect"],
                 tokens_per_s=machine.clock_hz / step.cycles,
+                cost=cost(machine) if cost else None,
             )
             advance(1)

@@ -8,6 +8,8 @@ import pytest
 
 from tokenpath import pipeline
 from tokenpath.cli import run
+from tokenpath.commands import routers
+from tokenpath.cost.flow import Area, Cost
 
 TINY = ["--model", "mathformer", "--arch", "tiny"]
 
@@ -265,6 +267,18 @@ def test_the_packets_of_a_token_are_a_trace(
     path.unlink()
     assert "position 999 is outside of a context" in refusal(capsys, *command, "--position", "999")
     assert not path.exists()
+
+
+def test_routers_tells_what_each_costs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    area = Area({"LUT4": 100, "TRELLIS_DPR16X4": 2, "TRELLIS_FF": 9}, 0, 0, 0)
+    monkeypatch.setattr(routers, "_measure", lambda seeds: lambda arch: Cost(area, {1: 80.04}))
+    command = ["routers", "--model", "mathformer-add", "--arch", "tiny", "-t", "mesh:2x2"]
+    rows = answer(capsys, *command, "-r", "vc2-d2", "--cost", "1")["rows"]
+    assert isinstance(rows, list)
+    costs = {"LUT4": 108, "flip-flops": 9, "memory bits": 128, "MHz": 80.0}
+    assert rows[0]["cost"] == costs
 
 
 def test_routers_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
