@@ -36,7 +36,7 @@ def measure() -> str:
 
 
 def _cells(found: Compared) -> list[str]:
-    topology, router, zero, knee, cycles, network, tokens = astuple(found)
+    topology, router, zero, knee, cycles, network, tokens = astuple(found)[:7]
     return [
         topology, router, f"{zero:.2f}", f"{knee:.2f}", f"{cycles:,}", f"{network:,}",
         f"{tokens:,.1f}",
