@@ -35,6 +35,42 @@ def choose_winner(values: Sequence[ValueLike], sides: Value) -> Value:
     return Mux(sides[half - 1], high, low)
 
 
+def one_of(bits: Sequence[Value] | Value, values: Sequence[Value]) -> Value:
+    """The value whose bit is set, 0 if there is none."""
+    found: Value = Const(0, 1)
+    for bit, value in zip(bits, values, strict=True):
+        found = found | Mux(bit, value, 0)
+    return found
+
+
+class Order:
+    """Who comes before whom among ``count``, a register for each pair; ``kind`` ``pairs`` or
+    ``matrix`` as in :class:`Arbiter`. At reset they are in the order of numbers."""
+
+    def __init__(self, *, count: int, kind: str, name: str = "") -> None:
+        self.count, self.kind = count, kind
+        pairs = [(j, k) for k in range(count) for j in range(k)]
+        self.before = {(j, k): Signal(name=f"{name}before{j}_{k}", init=1) for j, k in pairs}
+
+    def first(self, requests: Sequence[Value]) -> list[Value]:
+        """For each request whether none comes before it; that waits for no other than those."""
+        ahead: list[list[Value]] = [[] for _ in range(self.count)]
+        for (j, k), earlier in self.before.items():
+            ahead[k].append(requests[j] & earlier)
+            ahead[j].append(requests[k] & ~earlier)
+        return [one & ~Cat(others).any() for one, others in zip(requests, ahead, strict=True)]
+
+    def serve(self, m: Module, served: Value, stay: ValueLike = 0) -> None:
+        """The one ``served``, a bit, is last from the next cycle on; in ``matrix`` first with
+        ``stay``."""
+        for (j, k), earlier in self.before.items():
+            if self.kind == "pairs":
+                m.d.sync += earlier.eq(~served[j:k].any())
+                continue
+            with m.If(served[j] | served[k]):
+                m.d.sync += earlier.eq(served[k] ^ stay)
+
+
 class Arbiter(wiring.Component):
     """Picks the first of the requests in an order that changes with every pick.
 
@@ -81,7 +117,7 @@ class Arbiter(wiring.Component):
             m.d.comb += side.eq(upper(low, middle, high))
             for i in range(low, high):
                 paths[i].append(side if i >= middle else ~side)
-        direct = self._first(allowed) if self.kind == "pairs" else None
+        direct = Cat(self._order.first(list(allowed))) if self.kind == "pairs" else None
         m.d.comb += [
             self.grant.eq(Cat(Cat(path).all() for path in paths) if direct is None else direct),
             self.valid.eq(allowed.any()),
@@ -106,17 +142,10 @@ class Arbiter(wiring.Component):
         return upper
 
     def _matrix(self, m: Module) -> "_Upper":
-        # before[j, k], j < k: number j comes before number k
-        pairs = [(j, k) for k in range(self.count) for j in range(k)]
-        before = {(j, k): Signal(name=f"before{j}_{k}", init=1) for j, k in pairs}
-        self._before = before
+        self._order = order = Order(count=self.count, kind=self.kind)
+        before = order.before
         with m.If(self.advance & self.valid):
-            for (j, k), earlier in before.items():
-                if self.kind == "pairs":
-                    m.d.sync += earlier.eq(~self.grant[j:k].any())
-                    continue
-                with m.If(self.grant[j] | self.grant[k]):
-                    m.d.sync += earlier.eq(self.grant[k] ^ self.stay)
+            order.serve(m, self.grant, self.stay)
 
         def upper(low: int, middle: int, high: int) -> Value:
             free = (
@@ -126,14 +155,6 @@ class Arbiter(wiring.Component):
             return (Cat(free) & self.requests[middle:high]).any()
 
         return upper
-
-    def _first(self, allowed: Value) -> Value:
-        """The request that none comes before."""
-        ahead: list[list[Value]] = [[] for _ in range(self.count)]
-        for (j, k), earlier in self._before.items():
-            ahead[k].append(allowed[j] & earlier)
-            ahead[j].append(allowed[k] & ~earlier)
-        return Cat(one & ~Cat(others).any() for one, others in zip(allowed, ahead, strict=True))
 
 
 _Upper = Callable[[int, int, int], Value]
