@@ -12,6 +12,9 @@ ARBITERS = ("round_robin", "matrix")
 ROUTINGS = ("dimension_order", "o1turn", "west_first", "odd_even")
 SWITCHINGS = ("wormhole", "cut_through", "bubble")
 
+MOST_MATCHED = 32
+"""Ports of a router that matches all inputs and outputs at once."""
+
 _CHOICES = {"allocator": ALLOCATORS, "arbiter": ARBITERS, "routing": ROUTINGS}
 _CHOICES |= {"switching": SWITCHINGS}
 _SIZES = {"vcs": 8, "stages": 3, "iterations": 4}
@@ -123,8 +126,8 @@ class RouterParams:
         return "-".join([*parts, *(["ordered"] if self.ordered else [])])
 
     def channels(self, dims: tuple[Dim, ...]) -> int:
-        """VCs of a link, the most of any. Raises InputError for dims that the routing is not for,
-        or where a ring would not have two classes."""
+        """VCs of a link, the most of any. Raises InputError for dims that routing or allocator are
+        not for, or where a ring would not have two classes."""
         ring = any(dim.is_ring for dim in dims)
         shapes = [dim.shape for dim in dims]
         if self.kind == "wormhole":
@@ -141,6 +144,12 @@ class RouterParams:
             self.routing not in ("west_first", "odd_even") or shapes == ["line", "line"],
             f"routing {self.routing} is for two lines, not for {len(dims)} dimensions of "
             f"{' and '.join(sorted(set(shapes)))}; give mesh:NxM",
+        )
+        ports = max(1 + sum(dim.ports for dim in dims), *(1 + d.size for d in dims if d.has_hub), 1)
+        require(
+            self.allocator == "input_first" or ports <= MOST_MATCHED,
+            f"router allocator {self.allocator} is for at most {MOST_MATCHED} ports, not for "
+            f"{ports}; give input_first, or smaller dimensions",
         )
         return self.vcs
 

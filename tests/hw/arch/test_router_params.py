@@ -20,6 +20,8 @@ def test_a_ring_has_a_half_of_the_virtual_channels_for_each_dateline_class() -> 
     assert [RouterParams().allowed(ring, c) for c in (0, 1)] == [1, 2]
     assert (RouterParams().channels((ring,)), RouterParams().channels((line,))) == (2, 1)
     assert router.channels((ring, line)) == 4
+    wavefront = RouterParams.parse("vc4-d4-wavefront")
+    assert [wavefront.channels((Dim(size=n, shape="full"),)) for n in (1, 32)] == [4, 4]
     with pytest.raises(InputError, match="vcs 3 can't be halved at a ring's dateline"):
         replace(TINY.on("ring:4"), router=RouterParams(kind="vc", vcs=3))
 
@@ -74,11 +76,11 @@ def test_choices_that_do_not_fit_are_refused(text: str, message: str) -> None:
         ("vc2-d4-o1turn", "ring:5", "routing o1turn has no dateline for a ring"),
         ("vc2-d4-odd_even", "mesh:2x2x2", "for two lines, not for 3 dimensions of line"),
         ("vc2-d4-west_first", "flat:2x2", "for two lines, not for 2 dimensions of full"),
+        ("vc2-d4-wavefront", "flat:33", "wavefront is for at most 32 ports, not for 33; give inp"),
+        ("vc2-d4-islip2", "switch:32", "output_first is for at most 32 ports, not for 33; give i"),
     ],
 )
-def test_a_routing_is_refused_where_it_is_not_meant_for(
-    text: str, where: str, message: str
-) -> None:
+def test_a_choice_is_refused_where_it_is_not_meant_for(text: str, where: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         replace(TINY.on(where), router=RouterParams.parse(text))
 
