@@ -47,16 +47,12 @@ class Ports:
 
     def lanes(self, port: int) -> int:
         """VCs at ``port``: those chosen, or 2 in a ring, else 1."""
-        return self._chosen or len(self.classes(port))
+        return self._chosen or self.datelines(port)
 
-    def classes(self, port: int) -> tuple[range, ...]:
-        """The VCs that a packet may take at output ``port``, by its :attr:`Route.vc`: in a ring
-        half of them before the dateline, the others behind it."""
-        dim, vcs = self.dim_of(port), self._chosen
-        if dim is None or not self.dims[dim].is_ring:
-            return (range(vcs or 1),)
-        half = (vcs or 2) // 2
-        return range(half), range(half, 2 * half)
+    def datelines(self, port: int) -> int:
+        """Classes of VCs at ``port``, by their :attr:`Route.vc`: in a ring 2, else 1."""
+        dim = self.dim_of(port)
+        return 2 if dim is not None and self.dims[dim].is_ring else 1
 
     def turns(self, port: int) -> tuple[int, ...]:
         """The outputs that a packet from input ``port`` may ask for, in order."""

@@ -64,11 +64,15 @@ class Router(wiring.Component):
         """The classes of its output and input ports."""
         return _Output, _Input
 
+    def allocate(self, m: Module, outputs: dict[int, Any], inputs: dict[int, Any]) -> None:
+        """What is decided before the outputs pick: nothing here."""
+
     def elaborate(self, platform: object) -> Module:
         m = Module()
         output_port, input_port = self.parts()
         outputs = {port: output_port(m, self, port) for port in self.ports.outputs}
         inputs = {port: input_port(m, self, port, outputs) for port in self.ports.inputs}
+        self.allocate(m, outputs, inputs)
         for output in outputs.values():
             output.arbitrate(m, inputs)
         for source in inputs.values():

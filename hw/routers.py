@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
@@ -14,9 +15,13 @@ def make_router(
 ) -> Router:
     """The router of ``params``, whose depths and rates follow from the tiers of ``dims``.
 
-    Raises InputError for an odd number of VCs where there is a ring.
+    Raises InputError for dims that ``params`` aren't for.
     """
-    channels = params.channels(tuple(dims))
+    params.channels(tuple(dims))
+    for name, built in (("routing", "dimension_order"), ("switching", "wormhole")):
+        value = getattr(params, name)
+        require(value == built, f"router {name} {value!r} isn't in hardware yet; give {built!r}")
+    require(not params.ordered, "'ordered' isn't in hardware yet; leave it out")
     ports = Ports(dims=dims, hub=hub)
     depths, cycles = [params.depth], [1]
     for port in range(1, ports.inputs[-1] + 1):
@@ -26,6 +31,5 @@ def make_router(
     if params.kind == "wormhole":
         return Router(dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub)
     return VcRouter(
-        dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub, vcs=channels,
-        stages=params.stages,
-    )  # fmt: skip
+        dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, params=params, hub=hub
+    )

@@ -84,28 +84,10 @@ class Traffic:
         ports = self.ports = self.dut.ports
         self.local, self.node = hub is None, node
         self.inputs = {p: ports.lanes(p) for p in ports.inputs}
-        packed = {destination(sizes(topology), t): t for t in range(topology.tiles)}
+        self.packed = {destination(sizes(topology), t): t for t in range(topology.tiles)}
         self.bits = (1 << len(self.dut.position)) - 1
-        self.model = RouterModel(
-            inputs=self.inputs, outputs={p: ports.lanes(p) for p in ports.outputs},
-            depths=self.dut.depths, cycles=self.dut.cycles, local=self.local,
-            next_hop=lambda data: self._next_hop(packed[data & self.bits]),
-            ports=topology.ports(node),
-        )  # fmt: skip
-        self.arrivals = {}  # (input, lane): destinations that may arrive there
-        for at, port, _, _, to in paths(topology):
-            if at == node and port == 0:
-                for vc in range(params.local):
-                    self.arrivals.setdefault((0, vc), set()).add(to)
-        for src in range(topology.tiles):
-            for to in range(topology.tiles):
-                steps = topology.path(src, to)
-                for a, out, dateline in steps:
-                    there, port = topology.neighbour(a, out)
-                    allowed = params.allowed(topology.dims[topology.port_dim(a, out)], dateline)
-                    for vc in range(8) if there == node else ():
-                        if allowed >> vc & 1:
-                            self.arrivals.setdefault((port, vc), set()).add(to)
+        self.model = self._model()
+        self.arrivals = self._arrivals()  # (input, lane): destinations that may arrive there
         self.slots = {(p, v): self.dut.depths[p] for p, n in self.inputs.items() for v in range(n)}
         self.packets = {}
         self.owed = []
@@ -113,14 +95,29 @@ class Traffic:
         self.leaving = {}
         self.moved = self.full = self.blocked = 0
 
-    def _next_hop(self, to):
-        """By the parameters: what the model takes, independent of the router's Ports."""
-        port, dateline = self.topology.next_hop(self.node, to)
-        if self.local and port == 0:
-            return port, range(self.params.local)
-        dim = self.topology.dims[self.topology.port_dim(self.node, port)]
-        allowed = self.params.allowed(dim, dateline)
-        return port, [vc for vc in range(8) if allowed >> vc & 1]
+    def _model(self):
+        def next_hop(data):
+            port, vc = self.topology.next_hop(self.node, self.packed[data & self.bits])
+            return port, [vc]
+
+        ports = self.ports
+        return RouterModel(
+            inputs=self.inputs, outputs={p: ports.lanes(p) for p in ports.outputs},
+            depths=self.dut.depths, cycles=self.dut.cycles, local=self.local,
+            next_hop=next_hop, ports=self.topology.ports(self.node),
+        )  # fmt: skip
+
+    def _arrivals(self):
+        found = {}
+        for src in range(self.topology.tiles):
+            for to in range(self.topology.tiles):
+                if src == self.node:
+                    found.setdefault((0, 0), set()).add(to)
+                for a, out, vc in self.topology.path(src, to):
+                    there, port = self.topology.neighbour(a, out)
+                    if there == self.node:
+                        found.setdefault((port, vc), set()).add(to)
+        return found
 
     def sends(self, load):
         """At most one flit an input, in order, packets of a lane not mixed, with a credit."""

@@ -17,7 +17,7 @@ def test_the_kind_chooses_the_router():
     assert type(made("mesh:3x3")) is Router
     router = made("torus:3x3", kind="vc", vcs=4, stages=2, depth=3)
     assert type(router) is VcRouter
-    assert (router.vcs, router.stages, router.depths) == (4, 2, (3,) * 5)
+    assert (router.vcs, router.late, router.depths) == (4, 1, (3,) * 5)
     assert [router.ports.lanes(port) for port in router.ports.inputs] == [4] * 5
 
 

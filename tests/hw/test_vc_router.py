@@ -1,36 +1,83 @@
-"""The rules are tests/hw/bench.py's, the traffic is tests/hw/test_router.py's."""
+"""The rules are hw/arch's, by tests/hw/vc_model.py; the traffic is tests/hw/test_router.py's."""
 
 import pytest
 from bench import simulate, verilog_of
 from test_router import SLOW_RING, SLOW_SWITCH, Traffic
+from vc_model import VcModel, arrivals
 
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.routers import make_router
 
 
-@pytest.mark.parametrize(
-    "text,node,depth,vcs,stages",
-    [
-        ("mesh:3x3", 4, 1, 2, 1), ("mesh:3x3", 4, 2, 4, 2), ("mesh:3x3", 0, 3, 3, 1),
-        ("mesh:2x2", 3, 4, 8, 1), ("line:3", 1, 1, 1, 1), ("line:1", 0, 2, 2, 2),
-        ("ring:3", 1, 1, 2, 2), ("ring:5", 4, 2, 4, 1), ("torus:5x5", 12, 2, 4, 1),
-        ("torus:5x5", 24, 1, 6, 2), ("flat:5", 3, 2, 2, 1), ("switch:4", 4, 2, 4, 1),
-        (SLOW_SWITCH, 10, 1, 2, 2), (SLOW_SWITCH, 4, 2, 2, 1), (SLOW_RING, 3, 2, 4, 1),
-        ("mesh:3x3", 4, 2, 1, 2),
-    ],
-)  # fmt: skip
-def test_every_cycle_is_the_models(text, node, depth, vcs, stages):
-    params = RouterParams(kind="vc", depth=depth, vcs=vcs, stages=stages)
-    traffic = Traffic(Topology.parse(text), node, params, seed=depth)
-    traffic.cycles = 400
+class VcTraffic(Traffic):
+    def _model(self):
+        return VcModel(
+            self.params, self.topology, self.node, inputs=self.ports.inputs,
+            outputs=self.ports.outputs, slots=self.dut.depths, cycles=self.dut.cycles,
+            to_of=lambda data: self.packed[data & self.bits],
+        )  # fmt: skip
+
+    def _arrivals(self):
+        return arrivals(self.params, self.topology, self.node)
+
+
+def compare(text, node, params, cycles=400):
+    traffic = VcTraffic(Topology.parse(text), node, params, seed=params.depth)
+    traffic.cycles = cycles
     simulate(traffic.dut, traffic.bench)
-    assert traffic.moved > 100
+    assert traffic.moved > cycles // 4
     assert traffic.full > 20 and (text == "line:1" or traffic.blocked > 20)
 
 
-@pytest.mark.parametrize("text,vcs,stages", [("mesh:4x4", 2, 1), ("torus:3x3", 4, 2)])
-def test_verilog(text, vcs, stages):
-    params = RouterParams(kind="vc", vcs=vcs, stages=stages)
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d1"), ("mesh:3x3", 4, "vc4-d2-s2"), ("mesh:3x3", 0, "vc3-d3"),
+        ("mesh:2x2", 3, "vc8-d4"), ("line:3", 1, "vc1-d1"), ("line:1", 0, "vc2-d2-s2"),
+        ("ring:3", 1, "vc2-d1-s2"), ("ring:5", 4, "vc4-d2"), ("torus:5x5", 12, "vc4-d2"),
+        ("torus:5x5", 24, "vc6-d1-s2"), ("flat:5", 3, "vc2-d2"), ("switch:4", 4, "vc4-d2"),
+        (SLOW_SWITCH, 10, "vc2-d1-s2"), (SLOW_SWITCH, 4, "vc2-d2"), (SLOW_RING, 3, "vc4-d2"),
+        ("mesh:3x3", 4, "vc1-d2-s2"),
+    ],
+)  # fmt: skip
+def test_every_cycle_is_the_models(text, node, router):
+    compare(text, node, RouterParams.parse(router))
+
+
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d2-matrix"), ("ring:5", 4, "vc4-d1-s2-matrix"),
+        ("mesh:3x3", 4, "vc2-d2-output_first"), ("mesh:3x3", 4, "vc4-d2-islip2-matrix"),
+        ("torus:5x5", 12, "vc2-d1-s2-islip2"), ("switch:4", 4, "vc3-d2-islip3"),
+        (SLOW_SWITCH, 10, "vc2-d2-output_first-matrix"),
+        ("mesh:3x3", 4, "vc2-d2-wavefront"), ("mesh:3x3", 1, "vc4-d1-s2-wavefront-matrix"),
+        (SLOW_SWITCH, 4, "vc2-d2-wavefront"), ("ring:3", 1, "vc2-d2-wavefront"),
+        ("line:1", 0, "vc2-d2-wavefront"), ("line:3", 1, "vc1-d1-output_first"),
+    ],
+)  # fmt: skip
+def test_every_allocator_is_the_rules(text, node, router):
+    compare(text, node, RouterParams.parse(router), cycles=300)
+
+
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d2-s3"), ("mesh:3x3", 4, "vc4-d1-s3-matrix"),
+        ("ring:5", 4, "vc4-d2-s3"), (SLOW_RING, 3, "vc2-d2-s3-wavefront"),
+        ("switch:4", 4, "vc2-d3-s3-islip2"), ("line:3", 1, "vc1-d2-s3"),
+    ],
+)  # fmt: skip
+def test_a_head_takes_its_vc_a_cycle_before(text, node, router):
+    compare(text, node, RouterParams.parse(router), cycles=300)
+
+
+@pytest.mark.parametrize(
+    "text,router",
+    [("mesh:4x4", "vc2-d4"), ("torus:3x3", "vc4-d4-s2"), ("mesh:3x3", "vc2-d4-s3-islip2-matrix")],
+)
+def test_verilog(text, router):
+    params = RouterParams.parse(router)
     dut = make_router(dims=Topology.parse(text).dims, flit_words=2, params=params)
     assert "module dut" in verilog_of(dut)
