@@ -9,22 +9,26 @@ class Credits(wiring.Component):
     """Credits of one virtual channel, ``slots`` at reset.
 
     Members: ``any`` (there is a credit at the start of the cycle), ``take`` (a flit leaves; only
-    with ``any``), ``give`` (a credit came back). Both count from the next cycle on.
+    with ``any``), ``give`` (a credit came back). Both count from the next cycle on. With ``twice``
+    there is the member ``twice``: there are two at the start of the cycle.
     """
 
-    any: Out(1, init=1)
-    take: In(1)
-    give: In(1)
-
-    def __init__(self, *, slots: int) -> None:
-        self.slots = slots
-        super().__init__()
+    def __init__(self, *, slots: int, twice: bool = False) -> None:
+        self.slots, self._twice = slots, twice
+        members = {"any": Out(1, init=1), "take": In(1), "give": In(1)}
+        if twice:
+            members["twice"] = Out(1, init=slots > 1)
+        super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         count = Signal(range(self.slots + 1), init=self.slots)
         with m.If(self.take & ~self.give):
             m.d.sync += [count.eq(count - 1), self.any.eq(count != 1)]
+            if self._twice:
+                m.d.sync += self.twice.eq(count > 2)
         with m.Elif(self.give & ~self.take):
             m.d.sync += [count.eq(count + 1), self.any.eq(1)]
+            if self._twice:
+                m.d.sync += self.twice.eq(count != 0)
         return m

@@ -1,8 +1,9 @@
 """Where a packet goes next: dimension order, as the topology says, in logic.
 
 A router's inputs can't turn everywhere. A packet that arrives over a link of dimension i has
-arrived in all dimensions before i, and in a line or ring it goes straight on. So each input has
-a list of *turns*, the outputs that it can ask for, and a route is an index into that list.
+arrived in all dimensions before i (unless its routing has other orders, too), and in a line or
+ring it goes straight on. So each input has a list of *turns*, the outputs that it can ask for, and
+a route is an index into that list.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.flit import coordinate_bits, vc_bits
 
 MOST_TABLE = 16
@@ -23,14 +25,14 @@ class Ports:
     """The ports of a router of ``dims``; with ``hub``, of that dimension's switch node.
 
     ``inputs`` and ``outputs`` number those that exist; ``dim_of(port)`` and ``base[dim]`` tie them
-    to dimensions; ``lanes(port)`` is how many virtual channels (VCs) a link there uses: ``vcs`` if
-    that is given, else those that dimension order needs.
+    to dimensions; ``lanes(port)`` is how many virtual channels (VCs) a link there uses: those of
+    ``params`` or, without, those that dimension order needs.
     """
 
     def __init__(
-        self, *, dims: Sequence[Dim], hub: int | None = None, vcs: int | None = None
+        self, *, dims: Sequence[Dim], hub: int | None = None, params: RouterParams | None = None
     ) -> None:
-        self.dims, self.hub, self._chosen = tuple(dims), hub, vcs
+        self.dims, self.hub, self.params = tuple(dims), hub, params
         self.base = [1]
         for dim in self.dims:
             self.base.append(self.base[-1] + dim.ports)
@@ -47,12 +49,13 @@ class Ports:
 
     def lanes(self, port: int) -> int:
         """VCs at ``port``: those chosen, or 2 in a ring, else 1."""
-        return self._chosen or self.datelines(port)
+        return self.params.vcs if self.params else self.datelines(port)
 
     def datelines(self, port: int) -> int:
-        """Classes of VCs at ``port``, by their :attr:`Route.vc`: in a ring 2, else 1."""
+        """Classes of VCs at ``port``, by their :attr:`Route.vc`: 2 in a ring with a dateline."""
         dim = self.dim_of(port)
-        return 2 if dim is not None and self.dims[dim].is_ring else 1
+        ring = dim is not None and self.dims[dim].is_ring
+        return 2 if ring and (self.params is None or self.params.dateline) else 1
 
     def turns(self, port: int) -> tuple[int, ...]:
         """The outputs that a packet from input ``port`` may ask for, in order."""
@@ -63,19 +66,26 @@ class Ports:
             return self.outputs
         on = self.base[dim] + 1 - (port - self.base[dim])
         straight = (on,) if self.dims[dim].shape in ("line", "ring") else ()
-        return 0, *straight, *range(self.base[dim + 1], self.base[-1])
+        routing = self.params.routing if self.params else "dimension_order"
+        earlier = range(0) if routing == "dimension_order" else range(1, self.base[dim])
+        if routing == "west_first":  # no packet turns to the west
+            earlier = earlier[:1]
+        return 0, *straight, *earlier, *range(self.base[dim + 1], self.base[-1])
 
 
 class Route(wiring.Component):
-    """The turn of a packet from input ``port``, in the same cycle.
+    """The turn of a packet from input ``port``, in the same cycle; ``order``: the dimensions that
+    it may go in, the first of them first, as a rule those from its own on.
 
     Members: ``position`` of this router and ``destination`` of the packet as packed coordinates;
     ``turn``, an index into ``ports.turns(port)``, and ``vc``, its class there (0, or 1 behind a
     ring's dateline), which is the VC of a router that has no more.
     """
 
-    def __init__(self, *, ports: Ports, port: int) -> None:
+    def __init__(self, *, ports: Ports, port: int, order: Sequence[int] | None = None) -> None:
         self.ports, self.port = ports, port
+        own = ports.dim_of(port) or 0
+        self.order = range(own, len(ports.dims)) if order is None else order
         self.turns = ports.turns(port)
         bits = max(1, sum(coordinate_bits([dim.size for dim in ports.dims])))
         super().__init__(
@@ -89,12 +99,13 @@ class Route(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        here, there = self._coordinates(self.position), self._coordinates(self.destination)
+        here = coordinates(self.ports.dims, self.position)
+        there = coordinates(self.ports.dims, self.destination)
         if self.ports.hub is not None:
             m.d.comb += self.turn.eq(there[self.ports.hub])
             return m
         own = self.ports.dim_of(self.port)
-        for i in reversed(range(own or 0, len(self.ports.dims))):
+        for i in reversed(self.order):
             dim, base = self.ports.dims[i], self.ports.base[i]
             if dim.ports == 0 or (i == own and dim.shape in ("full", "switch")):
                 continue
@@ -106,12 +117,14 @@ class Route(wiring.Component):
                     m.d.comb += [self.turn.eq(self.turns.index(base) + offset), self.vc.eq(vc)]
         return m
 
-    def _coordinates(self, packed: Value) -> list[Value]:
-        values, at = [], 0
-        for bits in coordinate_bits([dim.size for dim in self.ports.dims]):
-            values.append(packed[at : at + bits])
-            at += bits
-        return values
+
+def coordinates(dims: Sequence[Dim], packed: Value) -> list[Value]:
+    """A packed position's coordinates; that of a size of 1 has no bits."""
+    values, at = [], 0
+    for bits in coordinate_bits([dim.size for dim in dims]):
+        values.append(packed[at : at + bits])
+        at += bits
+    return values
 
 
 def hop(dim: Dim, x: Value, d: Value) -> tuple[Value, Value]:

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from tokenpath.hw.arbiter import Arbiter, choose, choose_winner
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.credits import Credits
 from tokenpath.hw.fifo import InputBuffer
 from tokenpath.hw.flit import channel, coordinate_bits, flits
@@ -36,11 +37,11 @@ class Router(wiring.Component):
 
     def __init__(
         self, *, dims: Sequence[Dim], flit_words: int, depths: Sequence[int],
-        cycles: Sequence[int], hub: int | None = None, vcs: int | None = None,
+        cycles: Sequence[int], hub: int | None = None, params: RouterParams | None = None,
     ) -> None:  # fmt: skip
-        """``depths[port]`` flits a queue at both ends of a link, ``cycles[port]`` a flit; ``vcs``
-        is only for :class:`tokenpath.hw.vc_router.VcRouter`."""
-        self.ports = Ports(dims=dims, hub=hub, vcs=vcs)
+        """``depths[port]`` flits a queue at both ends of a link, ``cycles[port]`` a flit;
+        ``params`` are only for :class:`tokenpath.hw.vc_router.VcRouter`."""
+        self.ports = Ports(dims=dims, hub=hub, params=params)
         self.flit_words, self.depths, self.cycles = flit_words, tuple(depths), tuple(cycles)
         self.vcs = self.ports.vcs
         position = sum(coordinate_bits([dim.size for dim in dims]))

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from tokenpath.hw.arch.dims import Dim
-from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
@@ -11,17 +10,15 @@ from tokenpath.hw.vc_router import VcRouter
 
 
 def make_router(
-    *, dims: Sequence[Dim], flit_words: int, params: RouterParams, hub: int | None = None
-) -> Router:
+    *, dims: Sequence[Dim], flit_words: int, params: RouterParams, hub: int | None = None,
+    packet_flits: int | None = None,
+) -> Router:  # fmt: skip
     """The router of ``params``, whose depths and rates follow from the tiers of ``dims``.
 
-    Raises InputError for dims that ``params`` aren't for.
+    ``packet_flits``, of the longest packet, is needed where a credit is room for a whole one.
+    Raises InputError for dims that ``params`` aren't for, or a depth without room for a packet.
     """
     params.channels(tuple(dims))
-    for name, built in (("routing", "dimension_order"), ("switching", "wormhole")):
-        value = getattr(params, name)
-        require(value == built, f"router {name} {value!r} isn't in hardware yet; give {built!r}")
-    require(not params.ordered, "'ordered' isn't in hardware yet; leave it out")
     ports = Ports(dims=dims, hub=hub)
     depths, cycles = [params.depth], [1]
     for port in range(1, ports.inputs[-1] + 1):
@@ -30,6 +27,17 @@ def make_router(
         cycles.append(tier.cycles_per_flit)
     if params.kind == "wormhole":
         return Router(dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub)
+    if packet_flits is None:
+        if params.whole_packets:
+            raise ValueError(f"router {params}: give the flits of the longest packet")
+        packet_flits = 1
+    slots = [params.slots(depth, packet_flits) for depth in depths]
     return VcRouter(
-        dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, params=params, hub=hub
+        dims=dims,
+        flit_words=flit_words,
+        depths=depths,
+        cycles=cycles,
+        slots=slots,
+        params=params,
+        hub=hub,
     )

@@ -7,8 +7,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from tokenpath.hw.arbiter import Arbiter, one_of
 from tokenpath.hw.fifo import InputBuffer
-from tokenpath.hw.route import Route
 from tokenpath.hw.vc_output import VcOutput
+from tokenpath.hw.vc_route import routed
 
 if TYPE_CHECKING:
     from tokenpath.hw.vc_router import VcRouter
@@ -28,25 +28,17 @@ class VcInput:
             tag_bits=len(self.ways),
         )  # fmt: skip
         m.submodules[f"buffer{port}"] = self.buffer
-        self._enter(m, router, outputs)
+        self._enter(m, router)
         self._request(m, outputs)
 
-    def _enter(self, m: Module, router: "VcRouter", outputs: dict[int, VcOutput]) -> None:
+    def _enter(self, m: Module, router: "VcRouter") -> None:
         """Route a head flit as it arrives; the flits behind it take its way."""
-        route = Route(ports=router.ports, port=self.port)
-        m.submodules[f"route{self.port}"] = route
         flit, buffer = self.channel.flit, self.buffer
         way = Signal(len(self.ways), name=f"way{self.port}")
-        found = [
-            (route.turn == self.turns.index(turn))
-            & (route.vc == d if len(outputs[turn].datelines) > 1 else 1)
-            for turn, d in self.ways
-        ]
+        found = routed(m, router.ports, self.port, self.ways, position=router.position, flit=flit)
         here = [flit.vc == v if self.vcs > 1 else Const(1, 1) for v in range(self.vcs)]
         ways = [Signal(way.shape(), name=f"way{self.port}_{v}") for v in range(self.vcs)]
         m.d.comb += [
-            route.position.eq(router.position),
-            route.destination.eq(flit.data[0]),
             way.eq(Mux(flit.head, Cat(found), one_of(here, ways))),
             buffer.push.eq(self.channel.valid),
             buffer.push_vc.eq(flit.vc),
@@ -59,34 +51,28 @@ class VcInput:
 
     def _request(self, m: Module, outputs: dict[int, VcOutput]) -> None:
         """Pick a queue whose first flit can leave, if its output picks this input."""
+        params = self.router.params
         self.held = [Signal(self.vcs, name=f"held{self.port}_{v}") for v in range(self.vcs)]
-        lowest = [
-            [outputs[turn].lowest[outputs[turn].allowed(d, v)] for turn, d in self.ways]
-            for v in range(self.vcs)
-        ]
-        room = [outputs[turn].open for turn, _ in self.ways]
+        could, offers = self._heads(m, outputs)
         heads = [~held.any() for held in self.held]
         to: list[Value] = list(self.held)
-        if self.router.params.stages == 3:
-            heads = self._ask_for_vcs(m, lowest)
+        if params.stages == 3:
+            heads = self._ask_for_vcs(m, could, offers)
         else:
-            to = [
-                Mux(held.any(), held, one_of(tags, each))
-                for held, tags, each in zip(self.held, self.buffer.tags, lowest, strict=True)
-            ]
+            to = [Mux(held.any(), held, each) for held, each in zip(self.held, offers, strict=True)]
         self.asking = []
         for v, held in enumerate(self.held):
             each = Signal(len(self.ways), name=f"asking{self.port}_{v}")
-            for bit, tag, free, there in zip(
-                each, self.buffer.tags[v], lowest[v], room, strict=True
-            ):
-                can = (held & there).any()
-                if self.router.params.stages < 3:
-                    can = Mux(held.any(), can, free.any())
-                m.d.comb += bit.eq(tag & can)
+            for k, bit in enumerate(each):
+                can = (held & outputs[self.ways[k][0]].room).any()
+                if params.adaptive:
+                    can = can & self.chosen[v][k]
+                if params.stages < 3:
+                    can = Mux(held.any(), can, could[v][k])
+                m.d.comb += bit.eq(self.buffer.tags[v][k] & can)
             self.asking.append(each)
         picking: list[Value] = list(self.asking)
-        if self.router.params.allocator != "input_first":
+        if params.allocator != "input_first":
             self.matched = Signal(len(self.turns), name=f"matched{self.port}")
             match = Cat(self.matched[self.turns.index(turn)] for turn, _ in self.ways)
             picking = [each & match for each in picking]
@@ -97,17 +83,53 @@ class VcInput:
             self.buffer.select.eq(self.pick.arbiter.index),
         ]
 
-    def _ask_for_vcs(self, m: Module, lowest: list[list[Value]]) -> list[Value]:
+    def _heads(
+        self, m: Module, outputs: dict[int, VcOutput]
+    ) -> tuple[Sequence[Sequence[Value]], list[Value]]:
+        """For each queue, should its first flit be a head of these ways: those where it asks for a
+        VC, and the VC that it takes."""
+        lowest = [
+            [outputs[turn].offer(d, v, self.port) for turn, d in self.ways] for v in range(self.vcs)
+        ]
+        if not self.router.params.adaptive:
+            could = [[each.any() for each in offered] for offered in lowest]
+            return could, [
+                one_of(tags, offered)
+                for tags, offered in zip(self.buffer.tags, lowest, strict=True)
+            ]
+        self.chosen = [
+            Signal(len(self.ways), name=f"chosen{self.port}_{v}") for v in range(self.vcs)
+        ]
+        best = [self._best(m, v, offered, outputs) for v, offered in enumerate(lowest)]
+        return best, [one_of(each, offered) for each, offered in zip(best, lowest, strict=True)]
+
+    def _best(self, m: Module, v: int, offered: list[Value], outputs: dict[int, VcOutput]) -> Value:
+        """Of the ways where the head of queue v could take a VC, that to more credits."""
+        dim_of = self.router.ports.dim_of
+        able = Signal(len(self.ways), name=f"able{self.port}_{v}")
+        best = Signal(len(self.ways), name=f"best{self.port}_{v}")
+        m.d.comb += able.eq(self.buffer.tags[v] & Cat(each.any() for each in offered))
+        for k, (turn, _) in enumerate(self.ways):
+            better = [
+                able[j] & outputs[other].precedes(m, outputs[turn])
+                for j, (other, _) in enumerate(self.ways)
+                if turn and other and dim_of(other) != dim_of(turn)
+            ]
+            m.d.comb += best[k].eq(able[k] & ~Cat(better).any())
+        return best
+
+    def _ask_for_vcs(
+        self, m: Module, could: Sequence[Sequence[Value]], offers: list[Value]
+    ) -> list[Value]:
         """Pick a queue whose head could take a VC; for each queue whether a head is to leave."""
         self.new = [Signal(name=f"new{self.port}_{v}") for v in range(self.vcs)]
-        asking, to = [], []
+        asking = []
         for v, held in enumerate(self.held):
             each = Signal(len(self.ways), name=f"head_asking{self.port}_{v}")
-            for bit, tag, free in zip(each, self.buffer.tags[v], lowest[v], strict=True):
-                m.d.comb += bit.eq(tag & ~held.any() & free.any())
+            for bit, tag, can in zip(each, self.buffer.tags[v], could[v], strict=True):
+                m.d.comb += bit.eq(tag & ~held.any() & can)
             asking.append(each)
-            to.append(one_of(self.buffer.tags[v], lowest[v]))
-        self.heads = Pick(m, self, asking, to, name="head_")
+        self.heads = Pick(m, self, asking, offers, name="head_")
         return list(self.new)
 
     def wants(self, port: int) -> Value:
@@ -118,25 +140,28 @@ class VcInput:
     def leave(self, m: Module) -> None:
         """Take the flit out of its queue, and a VC or give it up, if an output picked this
         input."""
-        tail = self.buffer.data[-1]
+        params, tail = self.router.params, self.buffer.data[-1]
         m.d.comb += self.buffer.pop.eq(self.pick.served())
-        m.d.comb += self.channel.credit.eq(self.buffer.pop)
+        back = self.buffer.pop
+        m.d.comb += self.channel.credit.eq(Mux(tail, back, 0) if params.whole_packets else back)
         self.pick.move(m)
-        three = self.router.params.stages == 3
-        for pop, held in zip(self.buffer.pop, self.held, strict=True):
-            with m.If(pop):
-                m.d.sync += held.eq(Mux(tail, 0, held if three else self.pick.to))
-        if three:
-            given = Signal(self.vcs, name=f"given{self.port}")
-            m.d.comb += given.eq(self.heads.served())
+        taker = self.pick if params.stages < 3 else self.heads
+        takes = self.buffer.pop
+        if params.stages == 3:
+            takes = Signal(self.vcs, name=f"takes{self.port}")
+            m.d.comb += takes.eq(self.heads.served())
             self.heads.move(m)
-            for pop, gets, held, new in zip(
-                self.buffer.pop, given, self.held, self.new, strict=True
-            ):
-                with m.If(pop):
-                    m.d.sync += new.eq(0)
-                with m.If(gets):
-                    m.d.sync += [held.eq(self.heads.to), new.eq(1)]
+        for v, held in enumerate(self.held):
+            with m.If(self.buffer.pop[v]):
+                if params.stages == 3:
+                    m.d.sync += [held.eq(Mux(tail, 0, held)), self.new[v].eq(0)]
+                else:
+                    m.d.sync += held.eq(Mux(tail, 0, taker.to))
+            with m.If(takes[v]):
+                if params.stages == 3:
+                    m.d.sync += [held.eq(taker.to), self.new[v].eq(1)]
+                if params.adaptive:
+                    m.d.sync += self.chosen[v].eq(taker.asking)
 
 
 class Pick:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class VcOutput:
     """An output port: which of its VCs can be used, and who gets one.
 
-    ``open``: the VCs, a bit each, that have a credit, none while the link is busy; ``lowest[a]``:
-    that which a head takes that may take the VCs a, as a bit, or 0; ``datelines``: the classes of
-    its VCs that a route tells apart.
+    ``open``: the VCs, a bit each, that have a credit, none while the link is busy; ``room``: those
+    that take a flit of the packet that holds them; ``left``, for adaptive routing: the credits of
+    all VCs together; ``datelines``: the classes of its VCs that a route tells apart.
     """
 
     def __init__(self, m: Module, router: "VcRouter", port: int) -> None:
@@ -27,37 +27,99 @@ class VcOutput:
         self.sent = Signal(self.vcs, name=f"sent{port}")
         self.free = Signal(self.vcs, name=f"free{port}", init=-1)
         self.taken: Value = Const(0, self.vcs)
+        self.ring = self._is_ring()
         self.open: Value = Const(-1, self.vcs)
+        self.twice = self.room = self.open
         if port:
-            self.open = self._open(m, router)
-        can = Signal(self.vcs, name=f"can{port}")
-        m.d.comb += can.eq(self.free & self.open)
+            self._link(m)
         self.datelines = range(router.ports.datelines(port))
-        may = {self.allowed(d, vc) for d in self.datelines for vc in range(self.vcs)}
-        self.lowest = {
-            each: Signal(self.vcs, name=f"lowest{port}_{i}") for i, each in enumerate(sorted(may))
-        }
-        for allowed, lowest in self.lowest.items():
+        self._lowest = self._offers(m)
+        self._precedes: dict[int, Value] = {}
+
+    def _is_ring(self) -> bool:
+        dim = self.router.ports.dim_of(self.port)
+        return dim is not None and self.router.ports.dims[dim].is_ring
+
+    @property
+    def _bubble(self) -> bool:
+        """Whether packets enter a ring here that has no dateline."""
+        return self.ring and not self.router.params.dateline
+
+    def _link(self, m: Module) -> None:
+        """Count the credits of the link's VCs and its busy cycles."""
+        params, port = self.router.params, self.port
+        spent = self.sent
+        if params.whole_packets:
+            spent = self.spent = Signal(self.vcs, name=f"spent{port}")
+        counts = []
+        for vc in range(self.vcs):
+            m.submodules[f"credits{port}_{vc}"] = credits = Credits(
+                slots=self.router.slots[port], twice=self._bubble
+            )
+            m.d.comb += [credits.take.eq(spent[vc]), credits.give.eq(self.channel.credit[vc])]
+            counts.append(credits)
+        free = rested(m, port, self.router.cycles[port], self.sent.any())
+        self.open = self.room = Cat(one.any & free for one in counts)
+        if params.whole_packets:
+            self.room = free.replicate(self.vcs)
+        if self._bubble:
+            self.twice = Cat(one.twice & free for one in counts)
+        if params.adaptive:
+            most = self.vcs * self.router.slots[port]
+            self.left = Signal(range(most + 1), name=f"left{port}", init=most)
+            given = sum(self.channel.credit[1:], self.channel.credit[0])
+            m.d.sync += self.left.eq(self.left + given - spent.any())
+
+    def _offers(self, m: Module) -> dict[tuple[int, bool], Signal]:
+        """(VCs that a head may take, whether it enters a ring with bubbles): that which it takes,
+        as a bit, or 0."""
+        found = {}
+        inputs = self.router.ports.inputs
+        for number, key in enumerate(
+            sorted(
+                {
+                    self._key(d, vc, port)
+                    for d in self.datelines
+                    for vc in range(self.vcs)
+                    for port in inputs
+                }
+            )
+        ):
+            found[key] = Signal(self.vcs, name=f"lowest{self.port}_{number}")
+        can = Signal(self.vcs, name=f"can{self.port}")
+        m.d.comb += can.eq(self.free & self.open)
+        can_enter = can
+        if self._bubble:
+            can_enter = Signal(self.vcs, name=f"can_enter{self.port}")
+            m.d.comb += can_enter.eq(self.free & self.twice)
+        for (allowed, enters), lowest in found.items():
+            there = can_enter if enters else can
             vcs = [vc for vc in range(self.vcs) if allowed >> vc & 1]
             for vc in vcs:
-                m.d.comb += lowest[vc].eq(can[vc] & ~can[vcs[0] : vc].any())
+                m.d.comb += lowest[vc].eq(there[vc] & ~there[vcs[0] : vc].any())
+        return found
 
-    def allowed(self, dateline: int, vc: int) -> int:
-        """The VCs, a bit each, that a packet on ``vc`` may take here."""
-        dim = self.router.ports.dim_of(self.port)
-        shape = None if dim is None else self.router.ports.dims[dim]
-        return self.router.params.allowed(shape, dateline, vc)
+    def _key(self, dateline: int, vc: int, port: int) -> tuple[int, bool]:
+        ports = self.router.ports
+        dim = ports.dim_of(self.port)
+        if self._bubble and ports.dim_of(port) == dim:
+            return 1 << vc, False
+        shape = None if dim is None else ports.dims[dim]
+        return self.router.params.allowed(shape, dateline, vc), self._bubble
 
-    def _open(self, m: Module, router: "VcRouter") -> Value:
-        each = []
-        for vc in range(self.vcs):
-            m.submodules[f"credits{self.port}_{vc}"] = credits = Credits(
-                slots=router.depths[self.port]
-            )
-            m.d.comb += [credits.take.eq(self.sent[vc]), credits.give.eq(self.channel.credit[vc])]
-            each.append(credits.any)
-        free = rested(m, self.port, router.cycles[self.port], self.sent.any())
-        return Cat(one & free for one in each)
+    def offer(self, dateline: int, vc: int, port: int) -> Value:
+        """The VC that a head takes now that comes from ``vc`` of input ``port``, as a bit, or 0."""
+        return self._lowest[self._key(dateline, vc, port)]
+
+    def precedes(self, m: Module, other: "VcOutput") -> Value:
+        """Whether an adaptive packet goes here sooner than to an output of another dimension."""
+        if self.port < other.port:
+            return ~other.precedes(m, self)
+        if other.port not in self._precedes:
+            name = f"precedes{self.port}_{other.port}"
+            self._precedes[other.port] = more = Signal(name=name)
+            m.d.comb += more.eq(self.left > other.left)
+        return self._precedes[other.port]
 
     def _sources(self, inputs: dict[int, "VcInput"]) -> list["VcInput"]:
         return [source for source in inputs.values() if self.port in source.turns]
@@ -93,6 +155,8 @@ class VcOutput:
             valid, chosen = Cat(grants).any(), one_of(grants, flits)
         data, tail, to, vc, head = _split(chosen, len(words), 1, self.vcs, len(flit.vc), 1)
         m.d.comb += self.sent.eq(Mux(valid, to, 0))
+        if self.router.params.whole_packets and self.port:
+            m.d.comb += self.spent.eq(Mux(head, self.sent, 0))
         if self.router.params.stages == 3:
             m.d.sync += self.free.eq((self.free | Mux(tail, self.sent, 0)) & ~self.taken)
         else:

@@ -36,12 +36,14 @@ class VcRouter(Router):
 
     def __init__(
         self, *, dims: Sequence[Dim], flit_words: int, depths: Sequence[int],
-        cycles: Sequence[int], params: RouterParams, hub: int | None = None,
+        cycles: Sequence[int], slots: Sequence[int], params: RouterParams, hub: int | None = None,
     ) -> None:  # fmt: skip
+        """``slots[port]``: the credits of each VC, those of :class:`Router` or of whole packets."""
+        self.slots = tuple(slots)
         self.params, self.arbiter = params, ARBITERS[params.arbiter]
         self.late = params.extra_cycles
         super().__init__(
-            dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub, vcs=params.vcs
+            dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, hub=hub, params=params
         )
 
     def parts(self) -> tuple[Any, Any]:

@@ -73,6 +73,10 @@ def test_no_turn_is_missing_and_none_is_there_for_nothing(text):
         assert outs <= set(turns)
 
 
+LONGEST = 5
+"""Flits of the longest packet of the traffic."""
+
+
 class Traffic:
     """Random packets into one router, as its neighbours would send them, compared every cycle."""
 
@@ -80,7 +84,9 @@ class Traffic:
         self.rng, self.topology = random.Random(seed), topology
         self.params = params
         hub = hub_of(topology, node)
-        self.dut = make_router(dims=topology.dims, flit_words=2, params=params, hub=hub)
+        self.dut = make_router(
+            dims=topology.dims, flit_words=2, params=params, hub=hub, packet_flits=LONGEST
+        )
         ports = self.ports = self.dut.ports
         self.local, self.node = hub is None, node
         self.inputs = {p: ports.lanes(p) for p in ports.inputs}
@@ -88,7 +94,8 @@ class Traffic:
         self.bits = (1 << len(self.dut.position)) - 1
         self.model = self._model()
         self.arrivals = self._arrivals()  # (input, lane): destinations that may arrive there
-        self.slots = {(p, v): self.dut.depths[p] for p, n in self.inputs.items() for v in range(n)}
+        slots = [params.slots(depth, LONGEST) for depth in self.dut.depths]
+        self.slots = {(p, v): slots[p] for p, n in self.inputs.items() for v in range(n)}
         self.packets = {}
         self.owed = []
         self.late = params.extra_cycles
@@ -120,22 +127,24 @@ class Traffic:
         return found
 
     def sends(self, load):
-        """At most one flit an input, in order, packets of a lane not mixed, with a credit."""
+        """At most one flit an input, in order, packets of a lane not mixed, with a credit for
+        each or, at its head, for the packet."""
         for port, lanes in self.inputs.items():
             lane = self.rng.randrange(lanes)
             to = self.arrivals.get((port, lane))
-            if not to or not self.slots[port, lane] or self.rng.random() > load:
-                continue
             packet = self.packets.get((port, lane))
+            free = bool(packet) and self.params.whole_packets
+            if not to or not (free or self.slots[port, lane]) or self.rng.random() > load:
+                continue
             if not packet:
                 packet = self._packet(sorted(to))
                 self.packets[port, lane] = packet
-            self.slots[port, lane] -= 1
+            self.slots[port, lane] -= not free
             yield port, lane, packet.pop(0)
 
     def _packet(self, to):
         rng = self.rng
-        count = rng.choice([1, 1, 2, 5])
+        count = rng.choice([1, 1, 2, LONGEST])
         head = destination(sizes(self.topology), rng.choice(to))
         words = [rng.getrandbits(64) for _ in range(count)]
         words[0] = words[0] & ~self.bits | head
@@ -162,7 +171,9 @@ class Traffic:
             self._compare(ctx, granted)
             self.full += any(n == 0 for n in self.slots.values())
             self.blocked += sum(map(len, self.model.queues.values())) > len(granted)
-            for o, (w, p, v, _) in granted.items():
+            for o, (w, p, v, flit) in granted.items():
+                if self.params.whole_packets and not flit[2]:
+                    continue
                 self.slots[p, v] += 1
                 if not (self.local and o == 0):
                     self.owed.append((o, w))
@@ -185,7 +196,8 @@ class Traffic:
                 ctx.set(self.dut.output(port).credit, bits)
 
     def _compare(self, ctx, granted):
-        given = {p: 1 << v for _, p, v, _ in granted.values()}
+        whole = self.params.whole_packets
+        given = {p: 1 << v for _, p, v, flit in granted.values() if flit[2] or not whole}
         for port in self.ports.inputs:
             assert ctx.get(self.dut.input(port).credit) == given.get(port, 0)
         if self.late:

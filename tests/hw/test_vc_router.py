@@ -14,7 +14,7 @@ class VcTraffic(Traffic):
     def _model(self):
         return VcModel(
             self.params, self.topology, self.node, inputs=self.ports.inputs,
-            outputs=self.ports.outputs, slots=self.dut.depths, cycles=self.dut.cycles,
+            outputs=self.ports.outputs, slots=self.dut.slots, cycles=self.dut.cycles,
             to_of=lambda data: self.packed[data & self.bits],
         )  # fmt: skip
 
@@ -22,12 +22,14 @@ class VcTraffic(Traffic):
         return arrivals(self.params, self.topology, self.node)
 
 
-def compare(text, node, params, cycles=400):
+def compare(text, node, router, cycles=400):
+    params = RouterParams.parse(router)
     traffic = VcTraffic(Topology.parse(text), node, params, seed=params.depth)
     traffic.cycles = cycles
     simulate(traffic.dut, traffic.bench)
     assert traffic.moved > cycles // 4
     assert traffic.full > 20 and (text == "line:1" or traffic.blocked > 20)
+    return traffic
 
 
 @pytest.mark.parametrize(
@@ -42,7 +44,7 @@ def compare(text, node, params, cycles=400):
     ],
 )  # fmt: skip
 def test_every_cycle_is_the_models(text, node, router):
-    compare(text, node, RouterParams.parse(router))
+    compare(text, node, router)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_every_cycle_is_the_models(text, node, router):
     ],
 )  # fmt: skip
 def test_every_allocator_is_the_rules(text, node, router):
-    compare(text, node, RouterParams.parse(router), cycles=300)
+    compare(text, node, router, cycles=300)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,51 @@ def test_every_allocator_is_the_rules(text, node, router):
     ],
 )  # fmt: skip
 def test_a_head_takes_its_vc_a_cycle_before(text, node, router):
-    compare(text, node, RouterParams.parse(router), cycles=300)
+    compare(text, node, router, cycles=300)
+
+
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d2-o1turn"), ("flat:3x3", 4, "vc4-d1-o1turn"),
+        ("switch3@die,line3@die", 4, "vc2-d2-s3-o1turn"), ("line:3", 1, "vc2-d2-o1turn"),
+        ("switch3@die,line3@die", 9, "vc4-d2-o1turn"), ("mesh:3x2x3", 7, "vc2-d2-o1turn"),
+        ("mesh:3x3", 4, "vc2-d2-west_first"), ("mesh:4x3", 5, "vc1-d1-west_first"),
+        ("mesh:4x3", 6, "vc2-d2-s3-west_first"), ("mesh:3x3", 0, "vc2-d2-wavefront-west_first"),
+        ("mesh:5x4", 6, "vc2-d2-odd_even"), ("mesh:5x4", 7, "vc3-d1-s2-islip2-odd_even"),
+        ("mesh:5x4", 13, "vc2-d2-s3-matrix-odd_even"), ("mesh:1x4", 1, "vc2-d2-odd_even"),
+        ("line4@die,line3@board(latency=3,cpf=3)", 5, "vc2-d2-odd_even"),
+    ],
+)  # fmt: skip
+def test_every_routing_is_the_rules(text, node, router):
+    compare(text, node, router)
+
+
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d2-ordered"), ("torus:5x5", 12, "vc4-d2-ordered"),
+        ("switch:4", 4, "vc4-d2-s3-ordered"), ("mesh:2x2", 3, "vc8-d2-ordered"),
+        ("ring:5", 4, "vc2-d1-ordered"),
+    ],
+)  # fmt: skip
+def test_a_packets_vc_is_that_of_its_destination(text, node, router):
+    compare(text, node, router)
+
+
+@pytest.mark.parametrize(
+    "text,node,router",
+    [
+        ("mesh:3x3", 4, "vc2-d5-cut_through"), ("mesh:3x3", 4, "vc1-d11-s2-cut_through"),
+        ("ring:5", 4, "vc2-d10-cut_through"), ("switch:4", 4, "vc2-d7-islip2-cut_through"),
+        ("mesh:4x4", 5, "vc2-d10-s3-odd_even-cut_through"), (SLOW_RING, 3, "vc2-d5-cut_through"),
+        ("ring:5", 4, "vc1-d10-bubble"), ("torus:5x5", 12, "vc2-d10-bubble"),
+        ("torus:5x5", 7, "vc1-d16-s3-bubble"), ("torus:3x3", 4, "vc2-d10-wavefront-bubble"),
+        ("line3@die,ring5@die", 7, "vc4-d10-bubble-ordered"), ("mesh:3x3", 4, "vc2-d10-bubble"),
+    ],
+)  # fmt: skip
+def test_a_credit_is_room_for_a_packet(text, node, router):
+    compare(text, node, router, cycles=600)
 
 
 @pytest.mark.parametrize(
