@@ -82,7 +82,7 @@ class Array(wiring.Component):
             return Tile(arch=arch)
         return make_router(
             dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router,
-            hub=int(kind.removeprefix("switch")),
+            hub=int(kind.removeprefix("switch")), packet_flits=arch.packet_flits,
         )  # fmt: skip
 
     def _place(self, m: Module, name: str, kind: str) -> Any:

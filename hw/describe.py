@@ -114,7 +114,11 @@ def _make(arch: Arch, unit: str, node: int | None) -> _Unit:
     node = middle_tile(arch) if node is None else node
     hub = topology.switch_of(node)[0] if node >= topology.tiles else None
     router = make_router(
-        dims=topology.dims, flit_words=arch.flit_words, params=arch.router, hub=hub
+        dims=topology.dims,
+        flit_words=arch.flit_words,
+        params=arch.router,
+        hub=hub,
+        packet_flits=arch.packet_flits,
     )
     return _Unit(router, {"router": module_verilog(router, "router")}, node)
 
@@ -228,6 +232,8 @@ def _channels(arch: Arch, router: Router, node: int | None) -> list[dict[str, An
             "buffer_flits": router.depths[port],
             "cycles_per_flit": router.cycles[port],
         }
+        if arch.router.whole_packets:
+            entry["buffer_packets"] = arch.router.slots(router.depths[port], arch.packet_flits)
         if node is not None:
             there = topology.neighbour(node, port)
             entry["to"] = there and {"node": there[0], "port": there[1]}

@@ -8,7 +8,7 @@ the same number.
 
 from collections.abc import Sequence
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -60,6 +60,15 @@ def destination(sizes: Sequence[int], tile: int) -> int:
         tile //= size
         at += bits
     return packed
+
+
+def coordinates(sizes: Sequence[int], packed: Value) -> list[Value]:
+    """Those of a packed position; that of a size of 1 has no bits."""
+    values, at = [], 0
+    for bits in coordinate_bits(sizes):
+        values.append(packed[at : at + bits])
+        at += bits
+    return values
 
 
 def descriptor(*, destination: int, source: int, words: int, target: int) -> int:

@@ -1,5 +1,7 @@
 """Network interface, sending side: cuts the descriptors of a PUT into packets of flits."""
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,7 +11,7 @@ from tokenpath.hw.arbiter import Arbiter, choose
 from tokenpath.hw.arch.isa import SEMAPHORE_BITS
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES, HEADER_WORDS
 from tokenpath.hw.credits import Credits
-from tokenpath.hw.flit import ADDRESS_BITS, DESCRIPTOR, HEADER, WORDS_BITS, channel
+from tokenpath.hw.flit import ADDRESS_BITS, DESCRIPTOR, HEADER, WORDS_BITS, channel, coordinates
 
 assert DESCRIPTOR_CYCLES == 2, "the states FETCH and READ are these cycles"
 
@@ -29,7 +31,9 @@ class Injector(wiring.Component):
 
     ``o``: the channel into the router's local port, with ``depth`` slots in each of its ``lanes``
     virtual channels (VCs). A packet takes the first VC with a credit from a pointer on, which moves
-    behind it.
+    behind it; with ``ordered``, the sizes of the dimensions, always that of its destination
+    (``hw.arch.ways.first_channels``). With ``whole_packets`` a slot is room for a packet: only
+    heads wait for a credit and spend it.
 
     Each descriptor costs 2 cycles, then it sends a flit a cycle as long as it has credits: packets
     of at most ``max_words`` words, 2 words of header first. A descriptor of no words is a packet
@@ -38,10 +42,11 @@ class Injector(wiring.Component):
 
     def __init__(
         self, *, flit_words: int, vcs: int, depth: int, max_words: int, descriptors: int,
-        address_bits: int = ADDRESS_BITS, lanes: int = 1,
+        address_bits: int = ADDRESS_BITS, lanes: int = 1, whole_packets: bool = False,
+        ordered: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         self.flit_words, self.depth, self.max_words = flit_words, depth, max_words
-        self.lanes = lanes
+        self.lanes, self.whole_packets, self.ordered = lanes, whole_packets, ordered
         index = max(1, ceil_log2(descriptors))
         super().__init__(
             {
@@ -95,29 +100,43 @@ class Injector(wiring.Component):
     def _credit(self, m: Module, sent: Value) -> Value:
         """Whether the only VC has a credit."""
         m.submodules.credits = credits = Credits(slots=self.depth)
-        m.d.comb += [credits.take.eq(sent), credits.give.eq(self.o.credit)]
-        return credits.any
+        m.d.comb += [credits.take.eq(self._spends(sent)), credits.give.eq(self.o.credit)]
+        return credits.any | ~self.head if self.whole_packets else credits.any
+
+    def _spends(self, sent: Value) -> Value:
+        """Whether the flit that is ``sent`` costs a credit."""
+        return sent & self.head if self.whole_packets else sent
 
     def _channel(self, m: Module, sent: Value) -> Value:
         """Choose a packet's VC; whether it has a credit."""
-        m.submodules.pick = pick = Arbiter(count=self.lanes)
         vc, held = self.o.flit.vc, Signal(self.o.flit.vc.shape(), reset_less=True)
         there = Signal(self.lanes)
+        index, valid = self._fixed(there) if self.ordered else self._first(m, sent, there)
         for v in range(self.lanes):
             m.submodules[f"credits{v}"] = credits = Credits(slots=self.depth)
             m.d.comb += [
-                credits.take.eq(sent & (vc == v)),
+                credits.take.eq(self._spends(sent) & (vc == v)),
                 credits.give.eq(self.o.credit[v]),
                 there[v].eq(credits.any),
             ]
-        m.d.comb += [
-            pick.requests.eq(there),
-            pick.advance.eq(sent & self.head),
-            vc.eq(Mux(self.head, pick.index, held)),
-        ]
+        m.d.comb += vc.eq(Mux(self.head, index, held))
         with m.If(sent):
             m.d.sync += held.eq(vc)
-        return Mux(self.head, pick.valid, choose(list(there), held))
+        return Mux(self.head, valid, 1 if self.whole_packets else choose(list(there), held))
+
+    def _first(self, m: Module, sent: Value, there: Value) -> tuple[Value, Value]:
+        """The first VC with a credit from a pointer on, and whether there is one."""
+        m.submodules.pick = pick = Arbiter(count=self.lanes)
+        m.d.comb += [pick.requests.eq(there), pick.advance.eq(sent & self.head)]
+        return pick.index, pick.valid
+
+    def _fixed(self, there: Value) -> tuple[Value, Value]:
+        """The VC of the packet's destination, and whether it has a credit."""
+        assert self.ordered is not None
+        found: Value = Const(0, len(self.o.flit.vc))
+        for coordinate in coordinates(self.ordered, self.to):
+            found = (found + coordinate)[: len(found)]
+        return found, choose(list(there), found)
 
     def _registers(self) -> None:
         self.index = Signal(self.first.shape())  # of the next descriptor

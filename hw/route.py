@@ -15,7 +15,7 @@ from amaranth.utils import ceil_log2
 
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.router_params import RouterParams
-from tokenpath.hw.flit import coordinate_bits, vc_bits
+from tokenpath.hw.flit import coordinate_bits, coordinates, vc_bits
 
 MOST_TABLE = 16
 """Sizes up to this take their route from Dim.table; above, a shape's rule is computed."""
@@ -99,8 +99,9 @@ class Route(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        here = coordinates(self.ports.dims, self.position)
-        there = coordinates(self.ports.dims, self.destination)
+        sizes = [dim.size for dim in self.ports.dims]
+        here = coordinates(sizes, self.position)
+        there = coordinates(sizes, self.destination)
         if self.ports.hub is not None:
             m.d.comb += self.turn.eq(there[self.ports.hub])
             return m
@@ -116,15 +117,6 @@ class Route(wiring.Component):
                 else:
                     m.d.comb += [self.turn.eq(self.turns.index(base) + offset), self.vc.eq(vc)]
         return m
-
-
-def coordinates(dims: Sequence[Dim], packed: Value) -> list[Value]:
-    """A packed position's coordinates; that of a size of 1 has no bits."""
-    values, at = [], 0
-    for bits in coordinate_bits([dim.size for dim in dims]):
-        values.append(packed[at : at + bits])
-        at += bits
-    return values
 
 
 def hop(dim: Dim, x: Value, d: Value) -> tuple[Value, Value]:

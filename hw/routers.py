@@ -1,9 +1,12 @@
-"""The router that an Arch asks for."""
+"""The router and the network interface that an Arch asks for."""
 
 from collections.abc import Sequence
 
 from tokenpath.hw.arch.dims import Dim
+from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.hw.arch.timing import put_flits
+from tokenpath.hw.injector import Injector
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
 from tokenpath.hw.vc_router import VcRouter
@@ -41,3 +44,15 @@ def make_router(
         params=params,
         hub=hub,
     )
+
+
+def make_injector(*, arch: Arch, flit_words: int, descriptors: int) -> Injector:
+    """The network interface of a tile of ``arch``, with flits of any size."""
+    router = arch.router
+    packet_flits = put_flits(arch.max_packet_words, flit_words)
+    return Injector(
+        flit_words=flit_words, vcs=arch.vcs, lanes=router.local,
+        depth=router.slots(router.depth, packet_flits), max_words=arch.max_packet_words,
+        descriptors=descriptors, whole_packets=router.whole_packets,
+        ordered=[dim.size for dim in arch.topology.dims] if router.ordered else None,
+    )  # fmt: skip

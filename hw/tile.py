@@ -14,10 +14,9 @@ from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.compute import Compute
 from tokenpath.hw.counters import Counters
 from tokenpath.hw.flit import DESCRIPTOR, channel
-from tokenpath.hw.injector import Injector
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
 from tokenpath.hw.reader import StreamReader
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import make_injector, make_router
 from tokenpath.hw.semaphores import Semaphores
 from tokenpath.hw.sequencer import Sequencer, row_layout
 from tokenpath.hw.sink import Sink
@@ -90,7 +89,10 @@ class Tile(wiring.Component):
         self.arch = arch
         topology = arch.topology
         self.router = make_router(
-            dims=topology.dims, flit_words=arch.flit_words, params=arch.router
+            dims=topology.dims,
+            flit_words=arch.flit_words,
+            params=arch.router,
+            packet_flits=arch.packet_flits,
         )
         members: dict[str, Any] = {"position": In(self.router.position.shape())}
         for port in self.router.ports.inputs[1:]:
@@ -128,10 +130,9 @@ class Tile(wiring.Component):
         )
         network: dict[str, Any] = {"flit_words": arch.flit_words, "vcs": self.router.vcs}
         network["lanes"] = arch.router.local
-        self.injector = Injector(
-            depth=arch.router.depth, max_words=arch.max_packet_words,
-            descriptors=arch.descriptors, **network,
-        )  # fmt: skip
+        self.injector = make_injector(
+            arch=arch, flit_words=arch.flit_words, descriptors=arch.descriptors
+        )
         self.sink = Sink(**network)
         self.counters = Counters(events=EVENTS)
         self.counts = [Signal(32, name=name) for name in COUNTS[:2]] + self.counters.totals

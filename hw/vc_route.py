@@ -5,7 +5,8 @@ from typing import Any
 
 from amaranth.hdl import Const, Module, Mux, Value
 
-from tokenpath.hw.route import Ports, Route, coordinates
+from tokenpath.hw.flit import coordinates
+from tokenpath.hw.route import Ports, Route
 
 Way = tuple[int, int]
 """(output port, dateline class of the VCs there)."""
@@ -49,7 +50,8 @@ def routed(
 def _adaptive(ports: Ports, port: int, position: Value, destination: Value) -> tuple[Value, Value]:
     """Whether it may go on in the first, and in the second of two lines."""
     assert ports.params is not None
-    here, there = coordinates(ports.dims, position), coordinates(ports.dims, destination)
+    sizes = [dim.size for dim in ports.dims]
+    here, there = coordinates(sizes, position), coordinates(sizes, destination)
     x, y = here[0] != there[0], here[1] != there[1]
     west = there[0] < here[0]
     if ports.params.routing == "west_first":

@@ -21,6 +21,7 @@ WITHOUT_A_TEST = {
     "hw/route.py": "tests/hw/test_router.py compares routes with the topology",
     "hw/vc_input.py": "tests/hw/test_vc_router.py compares whole routers with the rules",
     "hw/vc_output.py": "tests/hw/test_vc_router.py compares whole routers with the rules",
+    "hw/vc_route.py": "tests/hw/test_vc_router.py compares whole routers with the rules",
     "sw/ends.py": "tests/sw/test_lower.py runs whole steps",
     "sw/hidden.py": "tests/sw/test_lower.py runs whole steps",
     "sw/step.py": "tests/sw/test_lower.py runs whole steps",

@@ -20,9 +20,8 @@ from tokenpath.hw.arch.program import Program
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.hw.clock import period
 from tokenpath.hw.flit import descriptor, destination
-from tokenpath.hw.injector import Injector
 from tokenpath.hw.link import Link
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import make_injector, make_router
 from tokenpath.hw.sink import Sink
 
 Testbench = Callable[[Any], Awaitable[None]]
@@ -66,8 +65,11 @@ class Network(Elaboratable):
         for node in range(topology.nodes):
             hub = None if node < topology.tiles else topology.switch_of(node)[0]
             self.routers.append(
-                make_router(dims=dims, flit_words=words, params=arch.router, hub=hub)
-            )
+                make_router(
+                    dims=dims, flit_words=words, params=arch.router, hub=hub,
+                    packet_flits=arch.packet_flits,
+                )
+            )  # fmt: skip
         self.links = [
             Link(
                 latency=link.tier.latency_cycles, flit_words=words, vcs=vcs,
@@ -76,12 +78,9 @@ class Network(Elaboratable):
             for link in topology.links
         ]  # fmt: skip
         self.injectors = [
-            Injector(
-                flit_words=words, vcs=vcs, depth=arch.router.depth,
-                max_words=arch.max_packet_words, descriptors=descriptors, lanes=arch.router.local,
-            )
+            make_injector(arch=arch, flit_words=words, descriptors=descriptors)
             for _ in range(topology.tiles)
-        ]  # fmt: skip
+        ]
         self.sinks = [
             Sink(flit_words=words, vcs=vcs, lanes=arch.router.local) for _ in range(topology.tiles)
         ]

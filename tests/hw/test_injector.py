@@ -33,22 +33,25 @@ def flits_of(rows, flit_words, most, source, target, op, semaphore, memory):
 
 
 @pytest.mark.parametrize(
-    "flit_words,most,depth,lanes",
+    "flit_words,most,depth,lanes,rule",
     [
-        (2, 14, 2, 1), (4, 6, 1, 1), (4, 62, 4, 1), (3, 7, 2, 1), (8, 20, 2, 1), (2, 1, 3, 1),
-        (16, 5, 2, 1), (2, 14, 1, 2), (4, 6, 1, 3), (2, 5, 2, 8),
+        (2, 14, 2, 1, ""), (4, 6, 1, 1, ""), (4, 62, 4, 1, ""), (3, 7, 2, 1, ""), (8, 20, 2, 1, ""),
+        (2, 1, 3, 1, ""), (16, 5, 2, 1, ""), (2, 14, 1, 2, ""), (4, 6, 1, 3, ""), (2, 5, 2, 8, ""),
+        (2, 14, 1, 1, "whole"), (4, 6, 2, 1, "whole"), (2, 5, 1, 3, "whole"),
+        (2, 5, 2, 4, "ordered"), (2, 14, 1, 2, "ordered whole"),
     ],
 )  # fmt: skip
-def test_flits_of_puts_to_the_cycle(flit_words, most, depth, lanes):
+def test_flits_of_puts_to_the_cycle(flit_words, most, depth, lanes, rule):
+    whole, sizes = "whole" in rule, (4, 3, 5) if "ordered" in rule else None
     rng = random.Random(flit_words)
     memory = [rng.getrandbits(32) for _ in range(256)]
     dut = Injector(
         flit_words=flit_words, vcs=lanes, depth=depth, max_words=most, descriptors=32,
-        address_bits=8, lanes=lanes,
+        address_bits=8, lanes=lanes, whole_packets=whole, ordered=sizes,
     )  # fmt: skip
-    sizes = [0, 1, most - 1, most, most + 1, 2 * most, 3 * most + 2]
+    lengths = [0, 1, most - 1, most, most + 1, 2 * most, 3 * most + 2]
     table = [
-        (rng.getrandbits(24), rng.randint(-9, 99), rng.choice(sizes), rng.randint(-9, 99))
+        (rng.getrandbits(24), rng.randint(-9, 99), rng.choice(lengths), rng.randint(-9, 99))
         for _ in range(32)
     ]
     rows = [descriptor(destination=t, source=s, words=w, target=a) for t, s, w, a in table]
@@ -80,7 +83,11 @@ def test_flits_of_puts_to_the_cycle(flit_words, most, depth, lanes):
                 if waiting and waiting[0][2]:
                     order = [(pointer + k) % lanes for k in range(lanes)]
                     vc = next((v for v in order if credits[v]), vc)
-                send = bool(waiting) and clock >= earliest and credits[vc] > 0
+                    if sizes:  # coordinates of 2, 2 and 3 bits
+                        to = waiting[0][1][0]
+                        vc = ((to & 3) + (to >> 2 & 3) + (to >> 4 & 7)) % lanes
+                free = whole and bool(waiting) and not waiting[0][2]
+                send = bool(waiting) and clock >= earliest and (free or credits[vc] > 0)
                 assert ctx.get(dut.o.valid) == send
                 blocked = bool(waiting) and clock >= earliest and not send
                 assert ctx.get(dut.blocked) == blocked
@@ -98,8 +105,8 @@ def test_flits_of_puts_to_the_cycle(flit_words, most, depth, lanes):
                 await cycle(ctx, 0 if home is None else 1 << home)
                 ctx.set(dut.start, 0)
                 if send:
-                    credits[vc] -= 1
-                    owed.append(vc)
+                    credits[vc] -= not free
+                    owed += [vc] if tail or not whole else []
                 if home is not None:
                     credits[home] += 1
                 clock += 1

@@ -29,3 +29,12 @@ def test_depths_and_rates_follow_from_the_tiers():
 def test_an_odd_number_of_vcs_is_refused_in_a_ring():
     with pytest.raises(InputError, match="router vcs 3 can't be halved"):
         made("ring:4", kind="vc", vcs=3)
+
+
+def test_credits_are_for_whole_packets_where_they_are_chosen():
+    dims = Topology.parse("line2@board(latency=7,cpf=3),full3@die").dims
+    params = RouterParams.parse("vc1-d6-cut_through")
+    router = make_router(dims=dims, flit_words=2, params=params, packet_flits=3)
+    assert (router.depths, router.slots) == ((6, 10, 10, 6, 6), (2, 3, 3, 2, 2))
+    with pytest.raises(ValueError, match="cut_through: give the flits of the longest packet"):
+        make_router(dims=dims, flit_words=2, params=params)

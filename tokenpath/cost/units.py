@@ -8,12 +8,12 @@ from typing import Any
 
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.timing import put_flits
 from tokenpath.hw.compute import Compute
 from tokenpath.hw.exp2 import Exp2
 from tokenpath.hw.flit import destination
-from tokenpath.hw.injector import Injector
 from tokenpath.hw.reciprocal import Reciprocal
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import make_injector, make_router
 from tokenpath.hw.rsqrt import Rsqrt
 from tokenpath.hw.sigmoid import Sigmoid
 from tokenpath.hw.sink import Sink
@@ -69,17 +69,14 @@ class Sizes:
 def _router(sizes: Sizes) -> Unit:
     arch = sizes.arch
     dims, words = arch.topology.dims, sizes.flit_words
-    return Unit(make_router(dims=dims, flit_words=words, params=arch.router), sizes.position)
+    packet_flits = put_flits(arch.max_packet_words, words)
+    router = make_router(dims=dims, flit_words=words, params=arch.router, packet_flits=packet_flits)
+    return Unit(router, sizes.position)
 
 
 def _injector(sizes: Sizes) -> Unit:
     arch = sizes.arch
-    return Unit(
-        Injector(
-            depth=arch.router.depth, max_words=arch.max_packet_words,
-            descriptors=arch.descriptors, **sizes.flits,
-        )
-    )  # fmt: skip
+    return Unit(make_injector(arch=arch, flit_words=sizes.flit_words, descriptors=arch.descriptors))
 
 
 def _compute(sizes: Sizes) -> Compute:

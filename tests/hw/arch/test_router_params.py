@@ -99,3 +99,12 @@ def test_packets_keep_their_order_where_their_channel_is_fixed() -> None:
     orders = {"wormhole-d4": True, "vc1-d4": True, "vc2-d4": False, "vc2-d4-ordered": True}
     assert {text: RouterParams.parse(text).keeps_order for text in orders} == orders
     assert not RouterParams.parse("vc1-d4-odd_even").keeps_order
+
+
+def test_a_machine_has_room_for_its_longest_packet() -> None:
+    cut_through = RouterParams.parse("vc1-d4-cut_through")
+    with pytest.raises(
+        InputError, match="depth 4 flits .* for cut_through with packets of 8 flits"
+    ):
+        replace(TINY, router=cut_through)
+    assert replace(TINY, router=cut_through, max_packet_words=6).packet_flits == 4
