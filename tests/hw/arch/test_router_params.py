@@ -104,7 +104,7 @@ def test_packets_keep_their_order_where_their_channel_is_fixed() -> None:
 def test_a_machine_has_room_for_its_longest_packet() -> None:
     cut_through = RouterParams.parse("vc1-d4-cut_through")
     with pytest.raises(
-        InputError, match="depth 4 flits .* for cut_through with packets of 8 flits"
+        InputError, match=r"depth 4 flits .* for cut_through with packets of 8 flits"
     ):
         replace(TINY, router=cut_through)
     assert replace(TINY, router=cut_through, max_packet_words=6).packet_flits == 4
