@@ -73,7 +73,19 @@ MACHINES = {
     ),
     "switch of 2 VCs": channels(TINY.on("switch:3"), 2, depth=2),
     "slow links of 2 VCs, 2 stages": channels(SLOW, 2, stages=2),
-}
+    **{
+        f"{topology}, {router}": TINY.on(topology, router)
+        for topology, router in (
+            ("mesh:2x2", "vc2-d1-s3"), ("switch:3", "vc2-d2-s3-matrix-islip2"),
+            ("ring:3", "vc2-d2-output_first"), ("mesh:3x2", "vc2-d1-wavefront-matrix"),
+            ("mesh:3x2", "vc2-d1-o1turn"), ("mesh:3x3", "vc1-d2-west_first"),
+            ("mesh:3x3", "vc2-d1-s3-odd_even"), ("torus:3x2", "vc4-d1-ordered"),
+            ("mesh:3x2", "vc2-d8-cut_through"), ("ring:4", "vc1-d16-bubble"),
+            ("torus:3x3", "vc2-d16-s2-wavefront-bubble-ordered"),
+            ("mesh:3x2", "vc2-d16-s3-odd_even-cut_through"),
+        )
+    },
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MACHINES)
