@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Instance, Module, ResetSignal, Signal, signed
+from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out, connect
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tokenpath.hw.arbiter import choose
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.beat import tree_sum
 from tokenpath.hw.flit import destination
-from tokenpath.hw.link import Link
+from tokenpath.hw.network import instance, link_nodes
 from tokenpath.hw.routers import make_router
 from tokenpath.hw.sequencer import START_CYCLES
 from tokenpath.hw.tile import Tile, host_members
@@ -71,7 +71,7 @@ class Array(wiring.Component):
             self._place(m, f"node{node}", f"switch{topology.switch_of(node)[0]}")
             for node in range(topology.tiles, topology.nodes)
         ]
-        self._link(m, [*self.tiles, *switches])
+        link_nodes(m, self.arch, [*self.tiles, *switches])
         self._host(m)
         self._time(m)
         return m
@@ -93,26 +93,7 @@ class Array(wiring.Component):
             return component
         if kind not in self._signatures:
             self._signatures[kind] = self._make(kind).signature
-        signature = self._signatures[kind]
-        interface = signature.create(path=(name,))
-        ports = {
-            f"{'i' if member.flow == In else 'o'}_{'__'.join(map(str, path))}": value
-            for path, member, value in signature.flatten(interface)
-        }
-        m.submodules[name] = Instance(kind, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
-        return interface
-
-    def _link(self, m: Module, nodes: list[Any]) -> None:
-        arch, topology = self.arch, self.arch.topology
-        for link in topology.links:
-            sender = getattr(nodes[link.src], f"o{link.src_port}")
-            wire = Link(
-                latency=link.tier.latency_cycles, flit_words=arch.flit_words, vcs=arch.vcs,
-                lanes=len(sender.credit),
-            )  # fmt: skip
-            m.submodules[f"link{link.index}"] = wire
-            connect(m, sender, wire.i)
-            connect(m, wire.o, getattr(nodes[link.dst], f"i{link.dst_port}"))
+        return instance(m, name, kind, self._signatures[kind])
 
     def _host(self, m: Module) -> None:
         sizes = [dim.size for dim in self.arch.topology.dims]

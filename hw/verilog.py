@@ -10,6 +10,7 @@ from amaranth.back import rtlil, verilog
 
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.array import Array
+from tokenpath.hw.network import Network
 
 _MODULE = re.compile(r"^module (\S+)\n(.*?)^end\n", re.MULTILINE | re.DOTALL)
 _CELL = re.compile(r"^(\s*cell )(\\\S+)", re.MULTILINE)
@@ -22,8 +23,16 @@ def array_verilog(arch: Arch) -> dict[str, str]:
     Memories that start with zeros have no initial contents in the text: for 16,000 rows of code
     they would be most of it.
     """
-    array = Array(arch=arch, black_boxes=True)
-    parts: dict[str, Any] = {"array": array, **array.modules()}
+    return _of_modules("array", Array(arch=arch, black_boxes=True))
+
+
+def network_verilog(arch: Arch) -> dict[str, str]:
+    """Verilog text by module: "network", "router" and "switch0" ... of an Arch without tiles."""
+    return _of_modules("network", Network(arch=arch, black_boxes=True))
+
+
+def _of_modules(name: str, top: Array | Network) -> dict[str, str]:
+    parts: dict[str, Any] = {name: top, **top.modules()}
     return {name: module_verilog(part, name) for name, part in parts.items()}
 
 

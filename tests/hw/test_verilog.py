@@ -5,7 +5,7 @@ import re
 import pytest
 from test_tile import SMALL
 
-from tokenpath.hw.verilog import array_verilog, merge_identical
+from tokenpath.hw.verilog import array_verilog, merge_identical, network_verilog
 
 RTLIL = r"""attribute \generator "Amaranth"
 attribute \top 1
@@ -57,3 +57,14 @@ def test_an_array_has_one_tile_and_connects_all_its_ports() -> None:
         assert len(uses) == count
         assert all(set(re.findall(r"\.(\w+)\(", use)) == ports for use in uses)
     assert array_verilog(SMALL.on("line2@die,switch2@die")) == texts
+
+
+@pytest.mark.filterwarnings("error::amaranth.hdl.UnusedElaboratable")
+def test_a_network_has_a_router_and_connects_all_its_ports() -> None:
+    arch = SMALL.on("line2@die,switch2@die")
+    texts = network_verilog(arch)
+    assert set(texts) == {"network", "router", "switch1"}
+    for name, count in (("router", 4), ("switch1", 2)):
+        assert len(re.findall(rf"^module {name}\(", texts[name], re.M)) == 1
+        assert len(re.findall(rf"^  {name} \S+ \(", texts["network"], re.M)) == count
+    assert network_verilog(arch) == texts
