@@ -89,6 +89,7 @@ class TrafficMachine:
         self.sources = sources._replace(
             packets=np.zeros(packets * k.M_WIDTH, np.int64),
             free=np.concatenate([[packets], np.arange(packets)]),
+            recorded=np.zeros(packets, np.int64),
         )
         self._start()
 
@@ -131,7 +132,8 @@ class TrafficMachine:
         sources[:, k.T_TRACE], sources[:, k.T_NEXT] = first, rows[first, 0]
         found = _sources(sources, {k.PATTERN: k.RECORDED}, 0, trace.last + 1, 1)
         mean = float(trace.rows[:, 3].mean())
-        return cls(arch, found._replace(trace=rows.reshape(-1)), mean)
+        packets = np.column_stack([rows, np.zeros(len(rows), np.int64)])
+        return cls(arch, found._replace(trace=packets.reshape(-1)), mean)
 
     def _start(self) -> None:
         """Every source waits for its first packet."""
@@ -155,6 +157,10 @@ class TrafficMachine:
         if self.measured().keeps_up:
             self.run_until(2 * self.measure_until + 10_000)
         return self.measured()
+
+    def delivered(self) -> I64:
+        """When each packet of a trace was delivered, by the rows of ``Trace.by_source``; 0: not."""
+        return self.sources.trace.reshape(-1, k.D_WIDTH)[:, k.D_DELIVERED]
 
     def measured(self) -> Measured:
         """What the batches say."""
@@ -182,7 +188,7 @@ def _sources(
     settings[k.FROM] = warmup
     return k.Sources(
         settings=settings, sources=sources.reshape(-1), packets=nothing, free=nothing,
-        table=nothing, sizes=nothing, trace=nothing,
+        table=nothing, sizes=nothing, trace=nothing, recorded=nothing,
         batches=np.zeros(batches * k.A_WIDTH, np.int64),
     )  # fmt: skip
 

@@ -29,6 +29,10 @@ T_WIDTH = 8
 M_WIDTH = 2
 (M_MADE, M_FLITS) = range(2)
 
+# packet of a trace: DELIVERED: when its last flit was, 0: not yet
+D_WIDTH = 4
+(D_MADE, D_TO, D_FLITS, D_DELIVERED) = range(4)
+
 # settings
 (PATTERN, SIZES, GAP, UNTIL, BATCH, BATCHES, FROM, MADE_N, DELIVERED_N, LAST) = range(10)
 SETTINGS = 16
@@ -44,8 +48,8 @@ class Sources(NamedTuple):
 
     GAP of the settings: 1 / log(1 - packets a cycle), in 2**-32. ``free`` begins with its length.
     ``table``: destinations of a permutation, or cumulated weights, 2**32 in all. ``sizes``: pairs
-    of cumulated weight and flits. ``trace``: (cycle, destination, flits) of the packets of each
-    source in order, behind them one that is never made.
+    of cumulated weight and flits. ``trace``: rows of the packets of each source in order, behind
+    them one that is never made; ``recorded``: the row of each packet under way.
     """
 
     settings: I64
@@ -55,6 +59,7 @@ class Sources(NamedTuple):
     table: I64
     sizes: I64
     trace: I64
+    recorded: I64
     batches: I64
 
 
@@ -63,7 +68,7 @@ def sources_at(a: I64) -> Sources:
     """The fields of Sources as pointers, from their addresses."""
     return Sources(
         pointer64(a[0]), pointer64(a[1]), pointer64(a[2]), pointer64(a[3]), pointer64(a[4]),
-        pointer64(a[5]), pointer64(a[6]), pointer64(a[7]),
+        pointer64(a[5]), pointer64(a[6]), pointer64(a[7]), pointer64(a[8]),
     )  # fmt: skip
 
 
@@ -136,10 +141,11 @@ def start(s: Engines, m: Sources, source: int) -> None:
     packet = wide(m.free[1 + m.free[0]])
     made = wide(m.sources[i + T_NEXT])
     if m.settings[PATTERN] == RECORDED:
-        row = m.sources[i + T_TRACE] * 3
-        to, flits = wide(m.trace[row + 1]), wide(m.trace[row + 2])
+        row = m.sources[i + T_TRACE] * D_WIDTH
+        to, flits = wide(m.trace[row + D_TO]), wide(m.trace[row + D_FLITS])
+        m.recorded[packet] = row
         m.sources[i + T_TRACE] += 1
-        m.sources[i + T_NEXT] = m.trace[row + 3]
+        m.sources[i + T_NEXT] = m.trace[row + D_WIDTH + D_MADE]
     else:
         to, flits = destination(m, source, s.constants[TILES]), flits_of(m, source)
         m.sources[i + T_NEXT] = made + gap(m, source)
@@ -199,6 +205,8 @@ def deliver(m: Sources, packet: int, t: int) -> None:
     m.free[0] += 1
     m.settings[DELIVERED_N] += 1
     m.settings[LAST] = t
+    if m.settings[PATTERN] == RECORDED:
+        m.trace[m.recorded[packet] + D_DELIVERED] = t
     begin, size = m.settings[FROM], m.settings[BATCH]
     if 0 <= t - begin < size * m.settings[BATCHES]:
         m.batches[(t - begin) // size * A_WIDTH + A_FLITS] += flits

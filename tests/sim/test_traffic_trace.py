@@ -9,7 +9,7 @@ from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import PRESETS
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import SINK_CYCLES
-from tokenpath.sim.traffic import replay
+from tokenpath.sim.traffic import TrafficMachine, replay
 from tokenpath.sim.traffic_trace import NEVER, Trace
 
 HEAD = "cycle,source,destination,flits\n"
@@ -42,6 +42,17 @@ def test_packets_take_the_cycles_of_their_way_and_wait_for_those_before_them():
     assert found.longest == way + 1  # the second packet leaves a cycle later
     assert found.latency == pytest.approx((way + way + 1 + 1 + 2 + SINK_CYCLES) / 3)
     assert (found.packets, found.missing) == (3, 0)
+
+
+def test_each_packet_has_its_delivery():
+    arch = replace(PRESETS["tiny"].on("line:4"), router=RouterParams(depth=4))
+    rows = [[100, 0, 3, 1], [100, 0, 3, 1], [7, 2, 2, 3]]
+    run = TrafficMachine.recorded(arch, Trace(rows=np.array(rows, np.int64)))
+    run.run_until(105)
+    way = 1 + 3 + SINK_CYCLES
+    assert run.delivered().tolist() == [0, 0, 0, 0, 7 + 1 + 2 + SINK_CYCLES, 0, 0]
+    run.run_until(1000)
+    assert run.delivered()[:2].tolist() == [100 + way, 101 + way]
 
 
 @pytest.mark.parametrize(
