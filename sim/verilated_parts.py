@@ -1,8 +1,9 @@
-"""An array's Verilog cut into parts that are compiled once: leaves, and what is around them.
+"""Verilog cut into parts that are compiled once: leaves, and what is around them.
 
-Leaves are the modules ``tile.core``, ``tile.router`` and ``switch0`` ...: those that an array has
-many of. The rest, the array and its tiles as they are, is compiled with a stub in place of each
-leaf; a C++ header moves values between the ports of the stubs and those of the leaves' models.
+Leaves of an array are the modules ``tile.core``, ``tile.router`` and ``switch0`` ..., those of a
+network ``router`` and ``switch0`` ...: those that it has many of. The rest is compiled with a stub
+in place of each leaf; a C++ header moves values between the ports of the stubs and those of the
+leaves' models.
 """
 
 import re
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 _MODULE = re.compile(r"^module \\?(\S+?) ?\(.*?\);\n.*?^endmodule$", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r"^module .*?\);\n", re.DOTALL)
 _PORT = re.compile(r"^  (input|output) (\[\d+:0\] )?(\S+?) ?;$", re.MULTILINE)
+_LEAF = re.compile(r"tile\.core|(tile\.)?router|switch\d+")
 _INSTANCE = re.compile(r"^  \\?([^\s\\]+) +\\?([^\s\\]+) +\($", re.MULTILINE)
 
 
@@ -24,17 +26,20 @@ class Parts:
     wiring: str
 
 
-def cut(sources: Mapping[str, str]) -> Parts:
-    """The parts of the Verilog that :func:`tokenpath.hw.verilog.array_verilog` returns."""
+def cut(sources: Mapping[str, str], top: str = "array") -> Parts:
+    """The parts of the Verilog that :func:`tokenpath.hw.verilog.array_verilog` returns, or, of the
+    ``top`` "network", ``network_verilog``."""
     text = "\n".join(sources[name] for name in sorted(sources))
     modules = {match[1]: match[0] for match in _MODULE.finditer(text)}
-    names = ["tile.core", "tile.router", *(name for name in sources if name.startswith("switch"))]
-    top = _below(modules, "array", stop=names)
-    places = sorted(_places(modules, "array", names), key=lambda place: _number(place[1][0]))
+    names = sorted(filter(_LEAF.fullmatch, modules), key=lambda name: name.startswith("switch"))
+    around = _below(modules, top, stop=names)
+    places = sorted(_places(modules, top, names), key=lambda place: _number(place[1][0]))
     return Parts(
-        top="\n".join([modules[name] for name in top] + [_stub(modules[name]) for name in names]),
+        top="\n".join(
+            [*(modules[name] for name in around), *(_stub(modules[name]) for name in names)]
+        ),
         leaves={n: "\n".join(modules[m] for m in _below(modules, n)) for n in names},
-        wiring=_wiring(modules, places),
+        wiring=_ports(modules[top]) + _wiring(modules, top, places),
     )
 
 
@@ -95,13 +100,26 @@ def _encoded(name: str) -> str:
     return text.replace("__000", "___05F")
 
 
-def _wiring(modules: Mapping[str, str], places: list[tuple[str, tuple[str, ...]]]) -> str:
+def _ports(module: str) -> str:
+    """C++: PORTS_a__b, the addresses of the ports a__0__b, a__1__b ... of the model ``top``."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for _, _, name in _PORT.findall(module):
+        if several := re.fullmatch(r"([a-z]+)__(\d+)((?:__\w+)?)", name):
+            place = int(several[2]), f"&top.{_encoded(name)}"
+            found.setdefault(several[1] + several[3], []).append(place)
+    return "".join(
+        f"#define PORTS_{name} {', '.join(address for _, address in sorted(places))}\n"
+        for name, places in sorted(found.items())
+    )
+
+
+def _wiring(modules: Mapping[str, str], top: str, places: list[tuple[str, tuple[str, ...]]]) -> str:
     """C++: a class for each place, and ``make_nodes``."""
     leaves = sorted({leaf for leaf, _ in places})
     lines = [f'#include "{model(leaf)}.h"' for leaf in leaves] + ["namespace {"]
     groups: dict[str, list[str]] = {}
     for index, (leaf, path) in enumerate(places):
-        stub = "".join(f"{_encoded(part)}__DOT__" for part in ("array", *path))
+        stub = "".join(f"{_encoded(part)}__DOT__" for part in (top, *path))
         ports = [(way, _encoded(name)) for way, _, name in _PORT.findall(modules[leaf])]
         ports = [(way, name) for way, name in ports if name != "clk"]
         takes = [f"model.{name} = stubs.{stub}{name};" for way, name in ports if way == "input"]

@@ -45,7 +45,7 @@ def test_what_ends_in_the_middle_leaves_nothing(
     monkeypatch.setattr(verilated_build._Tools, "run", stop)
     monkeypatch.setattr(verilated_build, "array_verilog", lambda arch: {})
     parts = verilated_build.Parts(top="", leaves={"tile.core": ""}, wiring="")
-    monkeypatch.setattr(verilated_build, "cut", lambda sources: parts)
+    monkeypatch.setattr(verilated_build, "cut", lambda sources, top: parts)
     with pytest.raises(KeyboardInterrupt):
         build(TINY, tmp_path)
     assert seen == [[".", "."]], "work is hidden: that of the library and of its first part"

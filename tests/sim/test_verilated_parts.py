@@ -110,3 +110,29 @@ def test_values_pass_between_a_stub_and_its_model() -> None:
     assert f"{{ model.go = {at}go; model.push__0243 = {at}push__0243; }}" in node
     assert f"{{ return change({at}o___05Fflit, model.o___05Fflit); }}" in node
     assert "clk" not in PARTS.wiring
+
+
+NETWORK = r"""
+module network(clk, i__0__valid, i__10__valid, i__2__valid, lanes__0);
+  input clk;
+  input i__0__valid;
+  input i__10__valid;
+  input i__2__valid;
+  output [1:0] lanes__0;
+  output [3:0] other__x;
+  router node0 (
+    .clk(clk)
+  );
+endmodule
+"""
+
+
+def test_a_network_has_its_routers_and_its_ports_by_number() -> None:
+    parts = cut({"network": NETWORK, "router": "module router(clk);\nendmodule\n"}, "network")
+    assert set(parts.leaves) == {"router"}
+    assert modules(parts.top) == ["network", "router"]
+    assert parts.wiring.startswith(
+        "#define PORTS_i__valid &top.i___05F0___05Fvalid, &top.i___05F2___05Fvalid, "
+        "&top.i___05F10___05Fvalid\n"
+        '#define PORTS_lanes &top.lanes___05F0\n#include "Vrouter.h"'
+    )
