@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
-    "verilog", "rtl", "cost", "network", "formal", "routers",
+    "verilog", "rtl", "cost", "network", "formal", "routers", "network_differential",
 )  # fmt: skip
-WITH_OPTIONS = ("differential", "formal", "mutation", "network", "rtl")
+WITH_OPTIONS = ("differential", "formal", "mutation", "network", "network_differential", "rtl")
 
 
 @dataclass(frozen=True)
