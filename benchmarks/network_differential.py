@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 import zlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -35,11 +35,19 @@ from tokenpath.sim.verilated_network import FLIT_WORDS, VerilatedNetwork, Watche
 
 from .common import markdown
 
-CASES, MACHINES = 10_080, 48
+CASES, MACHINES = 12_000, 100
 ROUTERS = (
-    *("wormhole-d1", "vc2-d1", "wormhole-d4", "vc4-d2-s2", "vc1-d1-s2", "wormhole-d2", "vc2-d3-s2"),
-    *("vc4-d1", "wormhole-d16", "vc3-d2", "vc2-d8", "vc8-d1-s2", "wormhole-d3", "vc4-d4"),
-    *("vc6-d1", "vc2-d1-s2", "vc1-d4"),
+    *("wormhole-d1", "wormhole-d2", "wormhole-d4", "wormhole-d16"),
+    *("vc1-d1-s2", "vc2-d1", "vc2-d3-s2", "vc3-d2", "vc4-d2-s2", "vc4-d4", "vc8-d1-s2"),
+    *("vc2-d1-s3", "vc4-d2-s3-matrix", "vc2-d2-matrix", "vc8-d2-s3-wavefront"),
+    *("vc2-d2-output_first", "vc4-d1-islip2-matrix", "vc3-d3-s2-islip3", "vc4-d2-s3-islip2"),
+    *("vc4-d4-wavefront", "vc2-d1-s2-wavefront-matrix"),
+    *("vc2-d2-o1turn", "vc4-d3-s3-islip2-o1turn", "vc8-d1-wavefront-o1turn"),
+    *("vc2-d2-west_first", "vc4-d1-s3-matrix-west_first", "vc1-d3-output_first-west_first"),
+    *("vc1-d1-odd_even", "vc4-d4-s2-wavefront-odd_even", "vc2-d2-s3-islip2-odd_even"),
+    *("vc2-d4-ordered", "vc4-d1-s2-matrix-ordered", "vc8-d2-s3-wavefront-ordered"),
+    *("vc2-d8-cut_through", "vc1-d8-s2-odd_even-cut_through", "vc4-d12-s3-islip2-cut_through"),
+    *("vc1-d16-bubble", "vc3-d9-s3-wavefront-bubble", "vc4-d8-s2-matrix-bubble-ordered"),
 )
 TOPOLOGIES = (
     *("mesh:3x3", "ring:5", "mesh:2x2", "torus:3x3", "flat:4", "mesh:4x1", "full2,line2"),
@@ -65,13 +73,21 @@ CORNERS = (
 
 
 def pairs() -> Iterator[tuple[str, str]]:
-    """All (router, topology) that can be built, in an order in which few of them sample well."""
-    for offset in sorted(range(len(TOPOLOGIES)), key=lambda offset: (offset % 5, offset)):
-        for at, router in enumerate(ROUTERS):
-            topology = TOPOLOGIES[(at + offset) % len(TOPOLOGIES)]
-            with contextlib.suppress(InputError):  # VCs that can't be halved at a dateline
-                machine(router, topology)
-                yield router, topology
+    """All (router, topology) that can be built: for every router one, then another, ..."""
+    left = []
+    for at, router in enumerate(ROUTERS):
+        turned = TOPOLOGIES[5 * at % len(TOPOLOGIES) :] + TOPOLOGIES[: 5 * at % len(TOPOLOGIES)]
+        left.append((router, deque(one for one in turned if _goes(router, one))))
+    while any(topologies for _, topologies in left):
+        for router, topologies in left:
+            if topologies:
+                yield router, topologies.popleft()
+
+
+def _goes(router: str, topology: str) -> bool:
+    with contextlib.suppress(InputError):  # VCs that can't be halved at a dateline, ...
+        return bool(machine(router, topology))
+    return False
 
 
 def machine(router: str, topology: str) -> Arch:
