@@ -125,7 +125,7 @@ def flits_of(m: Sources, source: int) -> int:
 def following_to(s: Engines, m: Sources, source: int) -> int:
     """Where the next packet of a source will go."""
     if m.settings[PATTERN] == RECORDED:
-        return wide(m.trace[m.sources[source * T_WIDTH + T_TRACE] * 3 + 1])
+        return wide(m.trace[m.sources[source * T_WIDTH + T_TRACE] * D_WIDTH + D_TO])
     at = source * T_WIDTH + T_RANDOM
     state = m.sources[at]
     to = destination(m, source, s.constants[TILES])

@@ -55,6 +55,15 @@ def test_each_packet_has_its_delivery():
     assert run.delivered()[:2].tolist() == [100 + way, 101 + way]
 
 
+def test_where_vcs_follow_from_destinations_a_packet_waits_for_its_own():
+    arch = replace(PRESETS["tiny"].on("line:4"), router=RouterParams.parse("vc2-d1-ordered"))
+    rows = [[0, 0, 1, 1], [0, 0, 3, 1], [0, 0, 2, 1]]  # on the VCs 1, 1, 0
+    run = TrafficMachine.recorded(arch, Trace(rows=np.array(rows, np.int64)))
+    run.run_until(1000)
+    left, hops = np.array([0, 2, 3]), np.array([1, 3, 2])
+    assert run.delivered()[:3].tolist() == (left + 1 + hops + SINK_CYCLES).tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
