@@ -14,7 +14,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from tokenpath.hw.arch.isa import Op, PutOp
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
+from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim import golden
 from tokenpath.sim.drawn import RACING, draw_arch, draw_router, random_program
 from tokenpath.sim.fast import FastMachine
@@ -85,8 +86,9 @@ class Case:
     def machine(self) -> Arch:
         """The machine, the same for all its programs; two have the same tile, which saves time."""
         tile = draw_arch(random.Random(f"{self.seed}:tile {self.arch // 2}"), 1)
-        router = draw_router(random.Random(f"{self.seed}:machine {self.arch}"))
-        return replace(tile.on(TOPOLOGIES[self.arch % len(TOPOLOGIES)]), router=router)
+        arch = tile.on(TOPOLOGIES[self.arch % len(TOPOLOGIES)], RouterParams(depth=1))
+        rng = random.Random(f"{self.seed}:machine {self.arch}")
+        return arch.on(router=draw_router(rng, arch, ordered=True))
 
     def draw(self, arch: Arch) -> tuple[Program, Counter[str], list[tuple[int, int]]]:
         """The program, its corners, and the (token, position) of two steps."""
@@ -246,7 +248,7 @@ class Campaign:
         self.cases += share
         self.cycles += cycles
         row = [number, arch.topology, f"{arch.lanes} x {arch.queries}", arch.vlanes]
-        row += [arch.numeric.block, arch.router.depth, arch.stream_depth, share, f"{cycles:,}"]
+        row += [arch.numeric.block, arch.router, arch.stream_depth, share, f"{cycles:,}"]
         self.machines.append([*row, len(self.failures) - failed])
         print(*self.machines[-1], file=sys.stderr, flush=True)
 
@@ -262,7 +264,7 @@ class Campaign:
 
     def report(self) -> str:
         """The tables, as Markdown."""
-        columns = ["machine", "topology", "lanes x queries", "vlanes", "block", "router depth"]
+        columns = ["machine", "topology", "lanes x queries", "vlanes", "block", "router"]
         columns += ["stream depth", "cases", "cycles", "different"]
         corners = [(name, f"{self.corners[name]:,}") for name in CORNERS]
         lines = [

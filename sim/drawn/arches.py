@@ -87,7 +87,7 @@ def draw_arch(rng: random.Random, tiles: int) -> Arch:
         descriptors=256,
         code_words=256,
     )
-    return replace(arch, router=RouterParams(depth=rng.choice((1, 1, 2, 3, 4))))
+    return replace(arch, router=draw_router(rng, arch, ordered=True))
 
 
 def _numeric(rng: random.Random, block: int) -> Numeric:
