@@ -76,7 +76,7 @@ def pairs() -> Iterator[tuple[str, str]]:
     """All (router, topology) that can be built: for every router one, then another, ..."""
     left = []
     for at, router in enumerate(ROUTERS):
-        turned = TOPOLOGIES[5 * at % len(TOPOLOGIES) :] + TOPOLOGIES[: 5 * at % len(TOPOLOGIES)]
+        turned = TOPOLOGIES[7 * at % len(TOPOLOGIES) :] + TOPOLOGIES[: 7 * at % len(TOPOLOGIES)]
         left.append((router, deque(one for one in turned if _goes(router, one))))
     while any(topologies for _, topologies in left):
         for router, topologies in left:

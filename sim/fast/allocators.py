@@ -109,101 +109,99 @@ def ask(s: Engines, n: Network, node: int, buffer: int, count: int, t: int) -> i
 
 
 @inner
-def pick_channel(s: Engines, n: Network, count: int, source: int, output: int, kind: int) -> int:
-    """The row of ``asking`` of the first VC of input ``source`` that asks for ``output`` (row; -1:
-    for any), by the input's arbiter ``kind``; or -1. Heads that ask for a VC only are those of
-    CHANNEL_HEADS.
+def pick_channel(s: Engines, n: Network, base: int, source: int, output: int, kind: int) -> int:
+    """The row of ``asking`` of the first VC of input number ``source`` that asks for ``output``
+    (row; -1: for any), by the input's arbiter ``kind``; or -1. Heads that ask for a VC only are
+    those of CHANNEL_HEADS.
     """
     heads = 1 if kind == CHANNEL_HEADS else 0
-    best, least = wide(-1), wide(NEVER)
-    for i in range(count):
+    best, least, arbiter = wide(-1), wide(NEVER), arbiter_of(s, base + source, kind)
+    for i in range(n.matching[FIRST_ROW + source], n.matching[END_ROW + source]):
         row = i * Q_WIDTH
-        buffer = n.asking[row + Q_BUFFER]
-        if n.buffers[buffer + B_PORT] != source or n.asking[row + Q_HEAD] != heads:
+        if n.asking[row + Q_HEAD] != heads:
             continue
         if output >= 0 and n.asking[row + Q_OUTPUT] != output:
             continue
-        arbiter = arbiter_of(s, source, kind)
-        vc = wide(n.buffers[buffer + B_NUMBER] & VC_MASK)
+        vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
         behind = key(s, n, arbiter, wide(s.constants[VCS]), vc)
         if behind < least:
-            best, least = row, behind
-    return wide(best)
+            best, least = wide(row), behind
+    return best
 
 
 @hot
-def match(s: Engines, n: Network, base: int, source: int, o: int) -> None:
-    """Input number ``source`` of a router whose first port is ``base`` gets the output of row
-    ``o``.
-    """
-    n.matching[MATCHED + source] = o
-    n.matching[TAKER + o // O_WIDTH - base] = 1
+def serve_channel(s: Engines, n: Network, base: int, source: int, row: int, kind: int) -> None:
+    """The VC of a row was picked: it is last of its input."""
+    vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
+    serve(s, n, arbiter_of(s, base + source, kind), wide(s.constants[VCS]), vc)
 
 
 @inner
-def input_first(s: Engines, n: Network, base: int, ports: int, count: int, heads: int) -> None:
-    """Match: each input picks a VC, each output an input. With ``heads`` it is VCs that are
-    allocated, not the switch.
+def input_first(s: Engines, n: Network, base: int, ports: int, sources: int, heads: int) -> int:
+    """Match ``sources``, a bit each: every input picks a VC, every output an input. With ``heads``
+    it is VCs that are allocated, not the switch. Returns the inputs that got something; MATCHED has
+    their rows.
     """
-    kind = CHANNEL_HEADS if heads else CHANNEL
-    for source in range(ports):
-        n.matching[MATCHED + source], n.matching[TAKER + source] = -1, -1
-    for source in range(ports):
-        row = pick_channel(s, n, count, wide(base + source), wide(-1), kind)
-        n.matching[WANTED + source] = row
+    kind, of_output = (CHANNEL_HEADS, OUTPUT_HEADS) if heads else (CHANNEL, OUTPUT)
+    asked, left = wide(0), sources
+    while left:
+        source = first_bit(left)
+        left &= left - 1
+        row = pick_channel(s, n, base, source, wide(-1), kind)
         if row < 0:
             continue
-        output = wide(n.asking[row + Q_OUTPUT] // O_WIDTH)
-        arbiter = arbiter_of(s, output, OUTPUT_HEADS if heads else OUTPUT)
-        other = wide(n.matching[TAKER + output - base])
-        mine = key(s, n, arbiter, ports, source)
-        if other < 0 or mine < key(s, n, arbiter, ports, other):
-            n.matching[TAKER + output - base] = source
-    for output in range(ports):
-        source = wide(n.matching[TAKER + output])
-        if source < 0:
-            continue
-        row = wide(n.matching[WANTED + source])
         n.matching[MATCHED + source] = row
-        vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
-        serve(s, n, arbiter_of(s, base + source, kind), wide(s.constants[VCS]), vc)
-        arbiter = arbiter_of(s, base + output, OUTPUT_HEADS if heads else OUTPUT)
-        serve(s, n, arbiter, ports, source)
+        output = wide(n.asking[row + Q_OUTPUT] // O_WIDTH)
+        arbiter, number = arbiter_of(s, output, of_output), output - base
+        if asked >> number & 1:
+            other = wide(n.matching[TAKER + number])
+            if key(s, n, arbiter, ports, source) > key(s, n, arbiter, ports, other):
+                continue
+        asked |= 1 << number
+        n.matching[TAKER + number] = source
+    winners = wide(0)
+    while asked:
+        number = first_bit(asked)
+        asked &= asked - 1
+        source = wide(n.matching[TAKER + number])
+        winners |= 1 << source
+        serve_channel(s, n, base, source, wide(n.matching[MATCHED + source]), kind)
+        serve(s, n, arbiter_of(s, base + number, of_output), ports, source)
+    return winners
 
 
 @inner
-def gather_pairs(n: Network, base: int, ports: int, count: int) -> None:
-    """A bit for each output that an input asks for, in ``wanted``; nothing is matched."""
-    for source in range(ports):
-        n.matching[WANTED + source], n.matching[MATCHED + source], n.matching[TAKER + source] = (
-            0,
-            -1,
-            0,
-        )
-    for i in range(count):
-        row = i * Q_WIDTH
-        if n.asking[row + Q_HEAD] == 0:
-            source = n.buffers[n.asking[row + Q_BUFFER] + B_PORT] - base
-            n.matching[WANTED + source] |= 1 << (n.asking[row + Q_OUTPUT] // O_WIDTH - base)
+def pairs(n: Network, base: int, sources: int) -> tuple[int, int]:
+    """WANTED of every input: a bit for each output that it asks the switch for. Returns the inputs
+    and the outputs of a pair.
+    """
+    asking, asked = wide(0), wide(0)
+    while sources:
+        source = first_bit(sources)
+        sources &= sources - 1
+        wanted = wide(0)
+        for i in range(n.matching[FIRST_ROW + source], n.matching[END_ROW + source]):
+            row = i * Q_WIDTH
+            if n.asking[row + Q_HEAD] == 0:
+                wanted |= 1 << (n.asking[row + Q_OUTPUT] // O_WIDTH - base)
+        n.matching[WANTED + source] = wanted
+        asked |= wanted
+        asking |= (1 << source) if wanted else 0
+    return asking, asked
 
 
 @inner
-def output_first(s: Engines, n: Network, base: int, ports: int) -> None:
-    """Match: each output picks an input, each input an output, some times over."""
+def output_first(s: Engines, n: Network, base: int, ports: int, sources: int) -> int:
+    """Match: each output picks an input, each input an output, some times over. MATCHED has the
+    outputs' rows.
+    """
+    inputs, outputs = pairs(n, base, sources)
+    everyone = inputs
     for iteration in range(s.constants[ITERATIONS]):
-        for source in range(ports):
-            n.matching[OFFERS + source] = 0
-        for output in range(ports):
-            best, least = wide(-1), wide(NEVER)
-            for source in range(ports):
-                open_pair = n.matching[MATCHED + source] < 0 and n.matching[TAKER + output] == 0
-                if open_pair and n.matching[WANTED + source] >> output & 1:
-                    behind = key(s, n, arbiter_of(s, base + output, OUTPUT), ports, source)
-                    if behind < least:
-                        best, least = wide(source), behind
-            if best >= 0:
-                n.matching[OFFERS + best] |= 1 << output
-        for source in range(ports):
+        offered = offer(s, n, base, ports, inputs, outputs)
+        while offered:
+            source = first_bit(offered)
+            offered &= offered - 1
             offers, best, least = wide(n.matching[OFFERS + source]), wide(-1), wide(NEVER)
             while offers:
                 output = first_bit(offers)
@@ -211,71 +209,93 @@ def output_first(s: Engines, n: Network, base: int, ports: int) -> None:
                 behind = key(s, n, arbiter_of(s, base + source, INPUT), ports, output)
                 if behind < least:
                     best, least = output, behind
-            if best < 0:
-                continue
-            match(s, n, base, wide(source), (base + best) * O_WIDTH)
+            n.matching[MATCHED + source] = (base + best) * O_WIDTH
+            inputs &= ~(1 << source)
+            outputs &= ~(1 << best)
             if iteration == 0:
                 serve(s, n, arbiter_of(s, base + source, INPUT), ports, best)
-                serve(s, n, arbiter_of(s, base + best, OUTPUT), ports, wide(source))
+                serve(s, n, arbiter_of(s, base + best, OUTPUT), ports, source)
+    return everyone & ~inputs
 
 
 @inner
-def wavefront(s: Engines, n: Network, base: int, ports: int) -> None:
-    """Match along the diagonals from the router's first on."""
-    at = arbiter_of(s, base, DIAGONAL)
-    any_match, first = False, wide(n.arbiters[at])
+def offer(s: Engines, n: Network, base: int, ports: int, inputs: int, outputs: int) -> int:
+    """Each of the outputs picks one of the inputs; OFFERS and the inputs that were picked."""
+    offered = wide(0)
+    while outputs:
+        output = first_bit(outputs)
+        outputs &= outputs - 1
+        best, least, left = wide(-1), wide(NEVER), inputs
+        while left:
+            source = first_bit(left)
+            left &= left - 1
+            if n.matching[WANTED + source] >> output & 1:
+                behind = key(s, n, arbiter_of(s, base + output, OUTPUT), ports, source)
+                if behind < least:
+                    best, least = source, behind
+        if best >= 0:
+            if offered >> best & 1 == 0:
+                n.matching[OFFERS + best] = 0
+            n.matching[OFFERS + best] |= 1 << output
+            offered |= 1 << best
+    return offered
+
+
+@inner
+def wavefront(s: Engines, n: Network, base: int, ports: int, sources: int) -> int:
+    """Match along the diagonals from the router's first on. MATCHED has the outputs' rows."""
+    inputs, outputs = pairs(n, base, sources)
+    everyone, at = inputs, arbiter_of(s, base, DIAGONAL)
+    first = wide(n.arbiters[at])
     for d in range(ports):
-        for source in range(ports):
-            output = (first + d - source + 2 * ports) % ports
-            if (
-                n.matching[MATCHED + source] < 0
-                and n.matching[TAKER + output] == 0
-                and n.matching[WANTED + source] >> output & 1
-            ):
+        left = inputs
+        while left:
+            source = first_bit(left)
+            left &= left - 1
+            output = (first + d - source + ports) % ports
+            if n.matching[WANTED + source] & outputs & 1 << output:
                 n.matching[MATCHED + source] = (base + output) * O_WIDTH
-                n.matching[TAKER + output] = 1
-                any_match = True
-    if any_match:
+                inputs &= ~(1 << source)
+                outputs &= ~(1 << output)
+    if inputs != everyone:
         n.arbiters[at] = 0 if first + 1 == ports else first + 1
+    return everyone & ~inputs
 
 
 @inner
-def hold_channels(s: Engines, n: Network, base: int, ports: int, count: int) -> None:
+def hold_channels(s: Engines, n: Network, base: int, ports: int, sources: int) -> None:
     """VC allocation, the first of three stages: heads that win hold their VC from now on."""
-    input_first(s, n, base, ports, count, 1)
-    for source in range(ports):
-        row = wide(n.matching[MATCHED + source])
-        if row >= 0:
-            o, bit = wide(n.asking[row + Q_OUTPUT]), wide(n.asking[row + Q_PICK])
-            n.outputs[o + O_FREE_VCS] &= ~bit
-            n.buffers[n.asking[row + Q_BUFFER] + B_HELD] = o // O_WIDTH << VC_BITS | bit
+    winners = input_first(s, n, base, ports, sources, 1)
+    while winners:
+        row = wide(n.matching[MATCHED + first_bit(winners)])
+        winners &= winners - 1
+        o, bit = wide(n.asking[row + Q_OUTPUT]), wide(n.asking[row + Q_PICK])
+        n.outputs[o + O_FREE_VCS] &= ~bit
+        n.buffers[n.asking[row + Q_BUFFER] + B_HELD] = o // O_WIDTH << VC_BITS | bit
 
 
 @inner
-def allocate(s: Engines, n: Network, node: int, count: int, wins: int) -> int:
-    """Match the ``count`` rows of ``asking`` of a router; returns the number of winners, of this
-    cycle's routers in all.
+def allocate(s: Engines, n: Network, node: int, sources: int, wins: int) -> int:
+    """Match what the inputs of a router ask for; returns the number of winners, of this cycle's
+    routers in all.
     """
     base, kind = wide(n.node_port0[node]), s.constants[ALLOCATOR]
     ports = wide(n.node_port0[node + 1] - base)
     if s.constants[STAGES] > 2:
-        hold_channels(s, n, base, ports, count)
+        hold_channels(s, n, base, ports, sources)
     if kind == INPUT_FIRST:
-        input_first(s, n, base, ports, count, 0)
+        winners = input_first(s, n, base, ports, sources, 0)
+    elif kind == OUTPUT_FIRST:
+        winners = output_first(s, n, base, ports, sources)
     else:
-        gather_pairs(n, base, ports, count)
-        if kind == OUTPUT_FIRST:
-            output_first(s, n, base, ports)
-        else:
-            wavefront(s, n, base, ports)
-    for source in range(ports):
-        if n.matching[MATCHED + source] < 0:
-            continue
+        winners = wavefront(s, n, base, ports, sources)
+    while winners:
+        source = first_bit(winners)
+        winners &= winners - 1
         row = wide(n.matching[MATCHED + source])
         if kind != INPUT_FIRST:
-            row = pick_channel(s, n, count, wide(base + source), row, CHANNEL)
-            vc = wide(n.buffers[n.asking[row + Q_BUFFER] + B_NUMBER] & VC_MASK)
-            serve(s, n, arbiter_of(s, base + source, CHANNEL), wide(s.constants[VCS]), vc)
+            row = pick_channel(s, n, base, source, row, CHANNEL)
+            serve_channel(s, n, base, source, row, CHANNEL)
         o = wide(n.asking[row + Q_OUTPUT])
         n.outputs[o + O_BEST] = n.asking[row + Q_BUFFER]
         n.outputs[o + O_PICK] = n.asking[row + Q_PICK]
@@ -287,7 +307,7 @@ def allocate(s: Engines, n: Network, node: int, count: int, wins: int) -> int:
 @inner
 def request_any(s: Engines, n: Network, t: int) -> tuple[int, int]:
     """``network.request`` for routers of any choices: router by router, all flits of one first."""
-    soon, wins, count, node = wide(NEVER), 0, 0, wide(-1)
+    soon, wins, count, node, sources = wide(NEVER), 0, 0, wide(-1), wide(0)
     for high in range(s.constants[SUMMARY]):
         words = n.summary[high]
         while words:
@@ -302,12 +322,18 @@ def request_any(s: Engines, n: Network, t: int) -> tuple[int, int]:
                 here = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
                 if here != node:
                     if count:
-                        wins = allocate(s, n, node, count, wins)
-                    node, count = here, 0
+                        wins = allocate(s, n, node, sources, wins)
+                    node, count, sources = here, 0, wide(0)
                 soon = min(soon, ask(s, n, node, buffer, count, t))
-                if n.asking[count * Q_WIDTH + Q_OUTPUT] >= 0:
-                    soon = t + 1
-                    count += 1
+                if n.asking[count * Q_WIDTH + Q_OUTPUT] < 0:
+                    continue
+                source = wide(n.buffers[buffer + B_NUMBER] >> VC_BITS)
+                if sources >> source & 1 == 0:
+                    n.matching[FIRST_ROW + source] = count
+                count += 1
+                n.matching[END_ROW + source] = count
+                sources |= 1 << source
+                soon = t + 1
     if count:
-        wins = allocate(s, n, node, count, wins)
+        wins = allocate(s, n, node, sources, wins)
     return wins, wide(soon)

@@ -127,8 +127,10 @@ W_WIDTH = 4
 ARBITERS = 6
 
 # asking: what the first flit of a buffer asks for, HEAD: a VC only. matching: of a router's inputs
-# WANTED (rows, or bits of outputs), MATCHED (row) and OFFERS; of its outputs TAKER
+# their rows of it (FIRST_ROW to END_ROW - 1), WANTED (bits of outputs), OFFERS and MATCHED; of its
+# outputs TAKER
 Q_WIDTH = 4
 (Q_BUFFER, Q_OUTPUT, Q_PICK, Q_HEAD) = range(4)
 MOST_PORTS = 32
-(WANTED, MATCHED, OFFERS, TAKER) = range(0, 4 * MOST_PORTS, MOST_PORTS)
+MATCHING = 6 * MOST_PORTS
+(FIRST_ROW, END_ROW, WANTED, OFFERS, MATCHED, TAKER) = range(0, MATCHING, MOST_PORTS)

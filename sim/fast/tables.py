@@ -309,7 +309,7 @@ def _allocation(arch: Arch, ports: _Ports) -> dict[str, Any]:
     return {
         "arbiters": arbiters.reshape(-1),
         "asking": np.zeros(c.Q_WIDTH * (c.MOST_PORTS * arch.vcs + 1), np.int32),
-        "matching": np.zeros(4 * c.MOST_PORTS, np.int64),
+        "matching": np.zeros(c.MATCHING, np.int64),
     }
 
 
