@@ -40,11 +40,11 @@ def arbiter_of(s: Engines, port: int, kind: int) -> int:
 @hot
 def usable(s: Engines, n: Network, o: int, need: int) -> int:
     """The VCs of the output of row ``o`` that a head can take if it needs so many credits."""
-    can = wide(n.outputs[o + O_FREE_VCS] & n.outputs[o + O_CREDIT_VCS])
+    vcs = wide(n.outputs[o + O_VCS])
+    can = vcs >> VC_BITS & vcs & VC_MASK
     if need > 1 and n.outputs[o + O_DOWN] >= 0:
-        first = o // O_WIDTH * s.constants[VCS]
         for vc in range(s.constants[VCS]):
-            if n.credits[first + vc] < need:
+            if n.outputs[o + O_CREDITS + vc] < need:
                 can &= ~(1 << vc)
     return wide(can)
 
@@ -52,9 +52,9 @@ def usable(s: Engines, n: Network, o: int, need: int) -> int:
 @hot
 def credits_of(s: Engines, n: Network, o: int) -> int:
     """Credits of all VCs of the output of row ``o``."""
-    total, first = wide(0), o // O_WIDTH * s.constants[VCS]
+    total = wide(0)
     for vc in range(s.constants[VCS]):
-        total += n.credits[first + vc]
+        total += n.outputs[o + O_CREDITS + vc]
     return wide(total)
 
 
@@ -65,7 +65,7 @@ def needs(s: Engines, n: Network, node: int, number: int, port: int) -> int:
     """
     if s.constants[BUBBLE] and node < s.constants[TILES]:
         ring = n.port_ring[port - n.node_port0[node]]
-        return 2 if ring and n.port_ring[number >> VC_BITS] != ring else 1
+        return 2 if ring and n.port_ring[number >> PORT_BITS] != ring else 1
     return 1
 
 
@@ -78,8 +78,7 @@ def ask(s: Engines, n: Network, node: int, buffer: int, count: int, t: int) -> i
     number, held = wide(buffers[buffer + B_NUMBER]), wide(buffers[buffer + B_HELD])
     turn = held
     if held == 0:
-        slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
-        turn = wide(buffers[buffer + B_WIDTH + slot + 1])
+        turn = wide(buffers[buffer + B_WIDTH + SLOT_WIDTH * buffers[buffer + B_HEAD] + 1])
     adaptive = held == 0 and s.constants[ROUTING] >= WEST_FIRST
     ways = 2 if adaptive and turn & VC_MASK else 1
     best, most, pick = wide(-1), wide(-1), wide(0)
@@ -88,7 +87,7 @@ def ask(s: Engines, n: Network, node: int, buffer: int, count: int, t: int) -> i
         o = port * O_WIDTH
         if held:
             can = held & VC_MASK
-            can &= can if s.constants[WHOLE] else outputs[o + O_CREDIT_VCS]
+            can &= can if s.constants[WHOLE] else outputs[o + O_VCS]
         else:
             can = usable(s, n, o, needs(s, n, node, number, port))
             can &= s.constants[LOCAL_VCS] if adaptive else turn & VC_MASK
@@ -270,14 +269,14 @@ def hold_channels(s: Engines, n: Network, base: int, ports: int, sources: int) -
         row = wide(n.matching[MATCHED + first_bit(winners)])
         winners &= winners - 1
         o, bit = wide(n.asking[row + Q_OUTPUT]), wide(n.asking[row + Q_PICK])
-        n.outputs[o + O_FREE_VCS] &= ~bit
+        n.outputs[o + O_VCS] &= ~(bit << VC_BITS)
         n.buffers[n.asking[row + Q_BUFFER] + B_HELD] = o // O_WIDTH << VC_BITS | bit
 
 
 @inner
 def allocate(s: Engines, n: Network, node: int, sources: int, wins: int) -> int:
-    """Match what the inputs of a router ask for; returns the number of winners, of this cycle's
-    routers in all.
+    """Match what the inputs of a router ask for; returns the number of winners, of this block's
+    routers in all; the flit of each has its way in its slot.
     """
     base, kind = wide(n.node_port0[node]), s.constants[ALLOCATOR]
     ports = wide(n.node_port0[node + 1] - base)
@@ -296,44 +295,40 @@ def allocate(s: Engines, n: Network, node: int, sources: int, wins: int) -> int:
         if kind != INPUT_FIRST:
             row = pick_channel(s, n, base, source, row, CHANNEL)
             serve_channel(s, n, base, source, row, CHANNEL)
-        o = wide(n.asking[row + Q_OUTPUT])
-        n.outputs[o + O_BEST] = n.asking[row + Q_BUFFER]
-        n.outputs[o + O_PICK] = n.asking[row + Q_PICK]
-        n.winners[wins] = o
+        buffer, bit = wide(n.asking[row + Q_BUFFER]), wide(n.asking[row + Q_PICK])
+        slot = buffer + B_WIDTH + SLOT_WIDTH * n.buffers[buffer + B_HEAD]
+        n.buffers[slot + 1] = n.asking[row + Q_OUTPUT] // O_WIDTH << VC_BITS | bit
+        n.winners[wins] = (buffer << V_BUFFER) + bit
         wins += 1
     return wins
 
 
 @inner
-def request_any(s: Engines, n: Network, t: int) -> tuple[int, int]:
+def request_any(s: Engines, n: Network, block: int, t: int) -> tuple[int, int]:
     """``network.request`` for routers of any choices: router by router, all flits of one first."""
-    soon, wins, count, node, sources = wide(NEVER), 0, 0, wide(-1), wide(0)
-    for high in range(s.constants[SUMMARY]):
-        words = n.summary[high]
-        while words:
-            word = (high << 6) + first_bit(words)
-            units = n.busy[word]
-            if units == 0:
-                n.summary[high] &= ~(words & -words)
-            words &= words - 1
-            while units:
-                buffer = ((word << 6) + first_bit(units)) * UNIT
-                units &= units - 1
-                here = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
-                if here != node:
-                    if count:
-                        wins = allocate(s, n, node, sources, wins)
-                    node, count, sources = here, 0, wide(0)
-                soon = min(soon, ask(s, n, node, buffer, count, t))
-                if n.asking[count * Q_WIDTH + Q_OUTPUT] < 0:
-                    continue
-                source = wide(n.buffers[buffer + B_NUMBER] >> VC_BITS)
-                if sources >> source & 1 == 0:
-                    n.matching[FIRST_ROW + source] = count
-                count += 1
-                n.matching[END_ROW + source] = count
-                sources |= 1 << source
-                soon = t + 1
+    soon, wins, count, node, sources, some = wide(NEVER), 0, 0, wide(-1), wide(0), 0
+    for word in range(n.blocks[block], n.blocks[block + 1]):
+        units = n.busy[word]
+        some |= units
+        while units:
+            buffer = ((word << 6) + first_bit(units)) << s.constants[UNIT]
+            units &= units - 1
+            here = wide(n.buffers[buffer + B_NODE])
+            if here != node:
+                if count:
+                    wins = allocate(s, n, node, sources, wins)
+                node, count, sources = here, 0, wide(0)
+            soon = min(soon, ask(s, n, node, buffer, count, t))
+            if n.asking[count * Q_WIDTH + Q_OUTPUT] < 0:
+                continue
+            source = wide(n.buffers[buffer + B_NUMBER] >> PORT_BITS)
+            if sources >> source & 1 == 0:
+                n.matching[FIRST_ROW + source] = count
+            count += 1
+            n.matching[END_ROW + source] = count
+            sources |= 1 << source
+            soon = t + 1
     if count:
         wins = allocate(s, n, node, sources, wins)
+    n.summary[block >> 6] &= ~((1 if some == 0 else 0) << (block & 63))
     return wins, wide(soon)

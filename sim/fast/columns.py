@@ -29,7 +29,8 @@ GLOBALS = 32
 # constants of the machine
 (TILES, REGISTERS, SEMAPHORES, LANES, VLANES, BLOCK, STORE_LATENCY, STREAM_DEPTH) = range(8)
 (PAIRS, MAX_WORDS, FLIT_WORDS, TRACE, LOGGING, LOG_SIZE, VCS, DIMS) = range(8, 16)
-(DELIVER_MASK, DESCRIPTORS, SUMMARY, NI_PORT0, QUEUES, EJECTION, LOCAL_VCS, FETCH) = range(16, 24)
+# UNIT: log2 of the words of a buffer that a bit of BUSY stands for
+(DELIVER_MASK, DESCRIPTORS, SUMMARY, NI_PORT0, QUEUES, EJECTION, LOCAL_VCS, UNIT) = range(16, 24)
 (ROUTING, ORDERED, BUBBLE, WHOLE, ALLOCATOR, ITERATIONS, MATRIX, STAGES) = range(24, 32)
 (HALF, ARBITER, ANY) = range(32, 35)
 CONSTANTS = 64
@@ -86,40 +87,55 @@ L_WIDTH = 4
 R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
 
-# counts of the network
-(BUSY_N, INJECTING_N, IN_FLIGHT, SERVED_N) = range(4)
+# counts of the network: flits that are in it; NIs with something to send
+(FLITS, INJECTING_N, SERVED_N) = range(3)
 NETWORK_COUNTS = 8
 
-# buffer: an input VC, named by the place of its row, a multiple of UNIT words. Its ring of
-# MASK + 1 slots lies behind the row; HEAD and TAIL count flits out and in, modulo 2**32. HELD is
-# the output VC (a bit) of the packet at its head, or 0, with ANY beside it the port as in a way; UP
-# the output channel that gets its credits, QUEUE theirs, or -1 for a latency of 1; NUMBER is
-# port << VC_BITS | VC at its node
-B_WIDTH = UNIT = 8
-(B_MASK, B_HEAD, B_TAIL, B_HELD, B_UP, B_QUEUE, B_NUMBER, B_PORT) = range(8)
+# buffer: an input VC, named by the place of its row, a multiple of a cache line, the first of which
+# holds the row and the first slots. Behind the row is its ring of MASK + 1 slots; FLITS from slot
+# HEAD on have some, from slot 0 when it was empty, so most are in that line. HELD is the output VC
+# (a bit) of the packet at its head, or 0, with ANY beside it the port as in a way; UP the output VC
+# that gets its credits, ``port << UP_BITS | VC``; NUMBER is its place at its node, ``port <<
+# PORT_BITS | queue of its credits << VC_BITS | VC``
+LINE = 16
+B_WIDTH = 8
+(B_MASK, B_HEAD, B_FLITS, B_HELD, B_UP, B_NUMBER, B_PORT, B_NODE) = range(8)
+UP_BITS, PORT_BITS, QUEUE_MASK = 3, 16, 255
+UP_MASK = (1 << UP_BITS) - 1
 
 # slot: FLIT = packet << 2 | tail << 1 | head; behind it the flit's way (ways.py)
 SLOT_WIDTH = 2
 VC_BITS = 8
 VC_MASK = (1 << VC_BITS) - 1
 
-# output port. DOWN: the first buffer behind it, or -1, the next VC's is STRIDE behind that;
-# FREE_VCS: those that no packet holds; CREDIT_VCS: those with a credit; QUEUE: of its link, or -1
-# for a latency of 1. BEST, KEY and PICK: the input VC that wins in this cycle, how far behind the
-# pointer NEXT, and its output VC
+BLOCK_BITS = 4  # nodes whose flits move before those of the next ones: they fit a cache
+
+# port, a line. As an output: DOWN, the first buffer behind it, or -1; VCS, those with a credit, and
+# << VC_BITS those that no packet holds; BEST, the place of its winner in the list of this cycle, or
+# -1; CREDITS of each VC. As an input: IN_NEXT, the VC with which its round begins
 O_WIDTH = 16
-(O_FREE, O_NEXT, O_PORTS, O_BEST, O_KEY, O_PICK, O_CYCLES, O_QUEUE) = range(8)
-(O_COUNT, O_DOWN, O_STRIDE, O_DOWN_NODE, O_FREE_VCS, O_CREDIT_VCS, O_LATENCY) = range(8, 15)
+(O_FREE, O_NEXT, O_BEST, O_KIND, O_COUNT, O_DOWN, O_VCS, O_IN_NEXT, O_CREDITS) = range(9)
 
-# input port. NEXT: the VC with which its round begins
-I_WIDTH = 2
-(I_NODE, I_NEXT) = range(2)
+# kind of an output: ports of its node, cycles a flit, the queue of its link, and how far the buffer
+# of the next VC is behind that of a VC
+Y_WIDTH = 4
+(Y_PORTS, Y_CYCLES, Y_QUEUE, Y_STRIDE) = range(4)
 
-# queue: flits under way on links of one latency, or credits, in order; FIRST and LAST count
-U_WIDTH = 8
-(U_LATENCY, U_AT, U_MASK, U_FIRST, U_LAST, U_CREDITS) = range(6)
-W_WIDTH = 4
-(W_DUE, W_WHERE, W_FLIT) = range(3)
+# winner of an output: how far the input VC is behind the pointer, which, and the output VC (a bit):
+# ``key << V_KEY | buffer << V_BUFFER | bit``, so the least of them wins
+V_BUFFER, V_KEY = 8, 40
+
+# queue: flits under way on links of one latency, or credits, in LINKS: ``where`` they arrive, and
+# ``flit << WHERE_BITS``. What is sent in a cycle is a batch, a row behind those of the queues: from
+# OPEN to NEXT until it is closed; FIRST and LAST count them
+U_WIDTH = 16
+(U_LATENCY, U_CREDITS, U_NEXT, U_OPEN, U_BEGIN, U_LIMIT, U_FIRST, U_LAST) = range(8)
+(U_BATCHES, U_MASK) = range(8, 10)
+H_WIDTH = 4
+(H_DUE, H_BEGIN, H_END) = range(3)
+WHERE_BITS = 32
+WHERE_MASK = (1 << WHERE_BITS) - 1
+AHEAD = 8  # arrivals whose rows are fetched beforehand
 
 # arbiters of a port: over an input's VCs and its outputs, an output's inputs, the same for heads
 # that ask for a VC only; of a router's first port the first diagonal

@@ -7,7 +7,7 @@ from .columns import *
 from .engine import finish, issue, post
 from .events import delivered, due, next_event, note
 from .jit import inner, wide
-from .network import network_cycle, start_descriptor
+from .network import inject, routers, start_descriptor
 from .state import I64, Engines, Network, engines_at, network_at
 
 
@@ -67,17 +67,17 @@ def simulate(engines: I64, network: I64) -> int:
         if g[STATUS] != 0:
             return wide(g[STATUS])
         following = NEVER
-        if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
+        if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
             if s.free_packets[0] < n.counts[INJECTING_N]:
                 return GROW_PACKETS
-            following = network_cycle(s, n, t)
+            following = min(routers(s, n, t), inject(s, n, t))
         following = next_event(s, t, following)
         if following == NEVER:
             break
         t = following
         if t > LAST_CYCLE:
             return TOO_LONG
-    if g[RUNNING] > 0 or n.counts[BUSY_N] + n.counts[INJECTING_N] > 0:
+    if g[RUNNING] > 0 or n.counts[FLITS] + n.counts[INJECTING_N] > 0:
         return DEADLOCK
     return DONE
 

@@ -20,11 +20,11 @@ in cycle t, the next one's first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT
 flit. Pointers persist from step to step, credits and links have all the time between two steps to
 come home.
 
-All requests are looked at before the first grant, so a grant moves flits and credits on links of
-latency 1 at once; those of longer links wait in a queue for each latency, in order. Only buffers
-with flits are looked at, and routes are found when a flit enters a buffer. Branches that depend on
-a flit's way are what costs time here, so rows are updated without them where that is possible. A
-cycle in which nothing moved returns the next one worth looking at.
+What leaves a router is under way for a cycle at least, in a queue for each latency, so routers may
+be looked at one after the other: the grants of a block of nodes follow its requests while its rows
+are in the cache. Only buffers with flits are looked at, and routes are found when a flit enters a
+buffer. Branches that depend on a flit's way are what costs time here, so rows are updated without
+them where that is possible. A cycle in which nothing moved returns the next one worth looking at.
 """
 
 # ruff: noqa: F403, F405
@@ -39,9 +39,6 @@ from .state import Engines, Network
 from .ways import first_channel, way
 
 put_flits = time.put_flits
-
-AHEAD = 8
-"""Winners and arrivals whose rows are fetched beforehand; a large network fits no cache."""
 
 
 @inner
@@ -85,87 +82,89 @@ def start_packet(s: Engines, tile: int, t: int) -> None:
 
 
 @hot
-def enter(n: Network, buffer: int, flit: int, turn: int) -> None:
-    """A flit with its route is in a buffer from the next cycle on."""
+def enter(s: Engines, n: Network, buffer: int, flit: int) -> None:
+    """A flit is in a buffer; find its route from there."""
     buffers = n.buffers
-    tail = wide(buffers[buffer + B_TAIL])
-    slot = buffer + B_WIDTH + SLOT_WIDTH * (tail & buffers[buffer + B_MASK])
-    buffers[slot] = flit
-    buffers[slot + 1] = turn
-    buffers[buffer + B_TAIL] = tail + 1
-    n.counts[BUSY_N] += 1 if buffers[buffer + B_HEAD] == tail else 0
-    unit = buffer // UNIT
+    node, number = wide(buffers[buffer + B_NODE]), wide(buffers[buffer + B_NUMBER])
+    number, to = number >> PORT_BITS << VC_BITS | number & VC_MASK, wide(s.destinations[flit >> 2])
+    count = wide(buffers[buffer + B_FLITS])
+    slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] + count & buffers[buffer + B_MASK])
+    buffers[buffer + B_WIDTH + slot] = flit
+    buffers[buffer + B_WIDTH + slot + 1] = way(s, n, node, number, to)
+    buffers[buffer + B_FLITS] = count + 1
+    unit, block = buffer >> s.constants[UNIT], node >> BLOCK_BITS
     n.busy[unit >> 6] |= 1 << (unit & 63)
-    n.summary[unit >> 12] |= 1 << (unit >> 6 & 63)
+    n.summary[block >> 6] |= 1 << (block & 63)
 
 
 @hot
-def credit(s: Engines, n: Network, channel: int) -> None:
-    """An output channel has one more credit."""
-    v = s.constants[VCS]
-    n.credits[channel] += 1
-    if v == 1:
-        n.outputs[channel * O_WIDTH + O_CREDIT_VCS] = 1
-    else:
-        port = channel // v
-        n.outputs[port * O_WIDTH + O_CREDIT_VCS] |= 1 << (channel - port * v)
+def credit(n: Network, up: int) -> None:
+    """An output VC has one more credit."""
+    o, vc = (up >> UP_BITS) * O_WIDTH, up & UP_MASK
+    n.outputs[o + O_CREDITS + vc] += 1
+    n.outputs[o + O_VCS] |= 1 << vc
 
 
 @hot
-def debit(n: Network, o: int, channel: int, bit: int) -> None:
-    """An output channel of row ``o``, VC ``bit``, spends a credit."""
-    left = n.credits[channel] - 1
-    n.credits[channel] = left
-    n.outputs[o + O_CREDIT_VCS] ^= bit if left == 0 else 0
+def debit(n: Network, o: int, vc: int) -> None:
+    """VC ``vc`` of the output of row ``o`` spends a credit."""
+    left = n.outputs[o + O_CREDITS + vc] - 1
+    n.outputs[o + O_CREDITS + vc] = left
+    n.outputs[o + O_VCS] ^= (1 if left == 0 else 0) << vc
 
 
 @hot
-def under_way(n: Network, queue: int, t: int, where: int, flit: int) -> None:
-    """Put a flit, or a credit, on the links of a queue in cycle t."""
-    u, queues = queue * U_WIDTH, n.queues
-    at = (queues[u + U_AT] + (queues[u + U_LAST] & queues[u + U_MASK])) * W_WIDTH
-    n.links[at + W_DUE] = t + queues[u + U_LATENCY]
-    n.links[at + W_WHERE] = where
-    n.links[at + W_FLIT] = flit
-    queues[u + U_LAST] += 1
+def under_way(n: Network, queue: int, entry: int) -> None:
+    """Put a flit or a credit on the links of a queue."""
+    at = n.queues[queue * U_WIDTH + U_NEXT]
+    n.links[at] = entry
+    n.queues[queue * U_WIDTH + U_NEXT] = at + 1
+
+
+@hot
+def close(s: Engines, n: Network, t: int) -> None:
+    """What was put on the links in cycle t is a batch of each queue."""
+    queues = n.queues
+    for queue in range(s.constants[QUEUES]):
+        u = queue * U_WIDTH
+        begin, end = queues[u + U_OPEN], queues[u + U_NEXT]
+        if begin < end:
+            h = queues[u + U_BATCHES] + (queues[u + U_LAST] & queues[u + U_MASK]) * H_WIDTH
+            queues[h + H_DUE] = t + queues[u + U_LATENCY]
+            queues[h + H_BEGIN] = begin
+            queues[h + H_END] = end
+            queues[u + U_LAST] += 1
+            end = queues[u + U_BEGIN] if end > queues[u + U_LIMIT] else end
+            queues[u + U_OPEN] = queues[u + U_NEXT] = end
 
 
 @hot
 def arrive(s: Engines, n: Network, t: int) -> int:
     """Flits and credits that arrive by cycle t; the next cycle in which one does."""
-    soon = wide(NEVER)
+    soon, queues = wide(NEVER), n.queues
     for queue in range(s.constants[QUEUES]):
-        u, queues = queue * U_WIDTH, n.queues
+        u = queue * U_WIDTH
         while queues[u + U_FIRST] < queues[u + U_LAST]:
-            at = (queues[u + U_AT] + (queues[u + U_FIRST] & queues[u + U_MASK])) * W_WIDTH
-            if n.links[at + W_DUE] > t:
-                soon = min(soon, n.links[at + W_DUE])
+            h = queues[u + U_BATCHES] + (queues[u + U_FIRST] & queues[u + U_MASK]) * H_WIDTH
+            if queues[h + H_DUE] > t:
+                soon = min(soon, queues[h + H_DUE])
                 break
             queues[u + U_FIRST] += 1
-            if s.constants[FETCH]:
-                ahead = ((queues[u + U_FIRST] + AHEAD) & queues[u + U_MASK]) + queues[u + U_AT]
-                prefetch(n.buffers, wide(n.links[ahead * W_WIDTH + W_WHERE]))
-            where, flit = wide(n.links[at + W_WHERE]), wide(n.links[at + W_FLIT])
             if queues[u + U_CREDITS]:
-                credit(s, n, where)
+                for at in range(queues[h + H_BEGIN], queues[h + H_END]):
+                    prefetch(n.outputs, (n.links[at + AHEAD] >> UP_BITS) * O_WIDTH)
+                    credit(n, n.links[at])
             else:
-                n.counts[IN_FLIGHT] -= 1
-                land(s, n, where, flit)
+                for at in range(queues[h + H_BEGIN], queues[h + H_END]):
+                    prefetch(n.buffers, n.links[at + AHEAD] & WHERE_MASK)
+                    enter(s, n, n.links[at] & WHERE_MASK, n.links[at] >> WHERE_BITS)
     return wide(soon)
-
-
-@hot
-def land(s: Engines, n: Network, buffer: int, flit: int) -> None:
-    """A flit enters a buffer: find its route from there."""
-    node = wide(n.inputs[n.buffers[buffer + B_PORT] * I_WIDTH + I_NODE])
-    number = wide(n.buffers[buffer + B_NUMBER])
-    enter(n, buffer, flit, way(s, n, node, number, wide(s.destinations[flit >> 2])))
 
 
 @hot
 def free_vc(n: Network, o: int, pointer: int) -> int:
     """The first VC with a credit of the output of row ``o``, from a pointer on, as a bit; or 0."""
-    can = wide(n.outputs[o + O_CREDIT_VCS])
+    can = n.outputs[o + O_VCS] & VC_MASK
     behind = can >> pointer << pointer
     found = behind if behind else can
     return wide(found & -found)
@@ -177,25 +176,30 @@ def entry(s: Engines, n: Network, o: int, pointer: int, to: int) -> int:
     or 0 if it has to wait for a credit.
     """
     if s.constants[ORDERED]:
-        return wide(first_channel(s, n, to) & n.outputs[o + O_CREDIT_VCS])
+        return wide(first_channel(s, n, to) & n.outputs[o + O_VCS])
     return free_vc(n, o, pointer)
 
 
 @hot
 def goes_on(s: Engines, n: Network, o: int, bit: int) -> int:
     """Whether a flit behind a packet's head can follow on VC ``bit``, as 0 or not."""
-    return bit if s.constants[WHOLE] else wide(bit & n.outputs[o + O_CREDIT_VCS])
+    return bit if s.constants[WHOLE] else wide(bit & n.outputs[o + O_VCS])
+
+
+@hot
+def down_buffer(n: Network, o: int, vc: int) -> int:
+    """The buffer behind VC ``vc`` of the output of row ``o``."""
+    return wide(n.outputs[o + O_DOWN] + vc * n.kinds[n.outputs[o + O_KIND] + Y_STRIDE])
 
 
 @hot
 def send(s: Engines, n: Network, tile: int, bit: int, packet: int, ends: int) -> None:
     """A tile's flit, ``tail << 1 | head``, goes to its router on a VC that has a credit."""
-    port, vc = s.constants[NI_PORT0] + tile, first_bit(bit)
-    o = port * O_WIDTH
+    o, vc = (s.constants[NI_PORT0] + tile) * O_WIDTH, first_bit(bit)
     if ends & 1 or s.constants[WHOLE] == 0:
-        debit(n, o, port * s.constants[VCS] + vc, bit)
-    down = wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
-    enter(n, down, packet << 2 | ends, way(s, n, tile, vc, wide(s.destinations[packet])))
+        debit(n, o, vc)
+    enter(s, n, down_buffer(n, o, vc), packet << 2 | ends)
+    n.counts[FLITS] += 1
 
 
 @hot
@@ -239,23 +243,19 @@ def inject(s: Engines, n: Network, t: int) -> int:
 
 
 @hot
-def nominate(n: Network, buffer: int, o: int, pick: int, wins: int) -> int:
-    """Input VC ``buffer`` is its port's pick for the output port of row ``o``; returns the number
-    of outputs with a pick.
+def nominate(n: Network, buffer: int, o: int, bit: int, wins: int) -> int:
+    """Input VC ``buffer`` is its port's pick for the output of row ``o``, output VC ``bit``;
+    returns the number of outputs with a pick.
     """
-    outputs = n.outputs
-    key = (n.buffers[buffer + B_NUMBER] >> VC_BITS) - outputs[o + O_NEXT]
-    key += outputs[o + O_PORTS] if key < 0 else 0
+    outputs, winners = n.outputs, n.winners
+    key = (n.buffers[buffer + B_NUMBER] >> PORT_BITS) - outputs[o + O_NEXT]
+    key += n.kinds[outputs[o + O_KIND] + Y_PORTS] & key >> 63
     best = wide(outputs[o + O_BEST])
-    if best < 0:
-        n.winners[wins] = o
-        wins += 1
-    elif key >= outputs[o + O_KEY]:
-        return wins
-    outputs[o + O_BEST] = buffer
-    outputs[o + O_KEY] = key
-    outputs[o + O_PICK] = pick
-    return wins
+    new = 1 if best < 0 else 0
+    best = wins if new else best
+    outputs[o + O_BEST] = best
+    winners[best] = min(winners[best], (key << V_KEY) + (buffer << V_BUFFER) + bit)
+    return wins + new
 
 
 @hot
@@ -265,134 +265,123 @@ def first_vc(pointer: int, a: int, b: int) -> bool:
 
 
 @hot
-def request(s: Engines, n: Network, t: int) -> tuple[int, int]:
-    """Stages 1 and 2 and the picks of 3. Returns the number of outputs with a pick and the next
-    cycle to look at.
+def request(s: Engines, n: Network, block: int, t: int) -> tuple[int, int]:
+    """Stages 1 and 2 and the picks of 3 of a block of nodes. Returns the number of outputs with a
+    pick and the next cycle to look at.
 
-    Goes through the buffers with flits in the order of their places, so that neighbours in the
-    network are neighbours in the caches and the VCs of a port follow each other.
+    Goes through the buffers with flits in the order of their places, so that the VCs of a port
+    follow each other.
     """
-    buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
-    soon, wins, port, pointer = wide(NEVER), 0, wide(-1), 0
-    best, best_vc, best_o, best_pick = wide(-1), 0, 0, 0
-    for high in range(s.constants[SUMMARY]):
-        words = n.summary[high]
-        while words:
-            word = (high << 6) + first_bit(words)
-            units = n.busy[word]
-            if units == 0:
-                n.summary[high] &= ~(words & -words)
-            words &= words - 1
-            while units:
-                buffer = ((word << 6) + first_bit(units)) * UNIT
-                units &= units - 1
-                if units and s.constants[FETCH]:
-                    prefetch(n.buffers, ((word << 6) + first_bit(units)) * UNIT)
-                slot = SLOT_WIDTH * (buffers[buffer + B_HEAD] & buffers[buffer + B_MASK])
-                turn = wide(buffers[buffer + B_WIDTH + slot + 1])
-                o = (turn >> VC_BITS) * O_WIDTH
-                held = wide(buffers[buffer + B_HELD])
-                may = turn & VC_MASK & outputs[o + O_FREE_VCS]
-                can = (held if held else may) & outputs[o + O_CREDIT_VCS]
-                if can == 0:
-                    continue
-                if outputs[o + O_FREE] > t:
-                    soon = min(soon, wide(outputs[o + O_FREE]))
-                    continue
-                if v == 1:
-                    wins = nominate(n, buffer, o, wide(can & -can), wins)
-                    continue
-                vc = buffers[buffer + B_NUMBER] & VC_MASK
-                if buffers[buffer + B_PORT] != port:
-                    if best >= 0:
-                        wins = nominate(n, best, best_o, best_pick, wins)
-                    port = wide(buffers[buffer + B_PORT])
-                    pointer = wide(n.inputs[port * I_WIDTH + I_NEXT])
-                elif first_vc(pointer, best_vc, vc):
-                    continue
-                best, best_vc, best_o, best_pick = buffer, vc, o, wide(can & -can)
+    buffers, outputs = n.buffers, n.outputs
+    soon, wins, port, pointer, some = wide(NEVER), 0, wide(-1), 0, 0
+    best, best_vc, best_o, best_bit = wide(-1), 0, 0, 0
+    for word in range(n.blocks[block], n.blocks[block + 1]):
+        units = n.busy[word]
+        some |= units
+        while units:
+            buffer = ((word << 6) + first_bit(units)) << s.constants[UNIT]
+            units &= units - 1
+            slot = buffer + B_WIDTH + SLOT_WIDTH * buffers[buffer + B_HEAD]
+            turn = wide(buffers[slot + 1])
+            o = (turn >> VC_BITS) * O_WIDTH
+            held = wide(buffers[buffer + B_HELD])
+            vcs = wide(outputs[o + O_VCS])
+            can = (held if held else turn & VC_MASK & vcs >> VC_BITS) & vcs
+            if can == 0:
+                continue
+            if outputs[o + O_FREE] > t:
+                soon = min(soon, wide(outputs[o + O_FREE]))
+                continue
+            vc = buffers[buffer + B_NUMBER] & VC_MASK
+            if buffers[buffer + B_PORT] != port:
+                if best >= 0:
+                    wins = nominate(n, best, best_o, best_bit, wins)
+                port = wide(buffers[buffer + B_PORT])
+                pointer = wide(outputs[port * O_WIDTH + O_IN_NEXT])
+            elif first_vc(pointer, best_vc, vc):
+                continue
+            best, best_vc, best_o, best_bit = buffer, vc, o, wide(can & -can)
     if best >= 0:
-        wins = nominate(n, best, best_o, best_pick, wins)
+        wins = nominate(n, best, best_o, best_bit, wins)
+    n.summary[block >> 6] &= ~((1 if some == 0 else 0) << (block & 63))
     return wins, soon
 
 
 @hot
-def fetch(n: Network, far: int, near: int) -> None:
-    """Ask for what the grants of two outputs will touch: of the farther one its row, of the other
-    the rows of its input, of the output behind that and of the buffer behind itself.
-    """
-    prefetch(n.outputs, far)
-    buffer = n.outputs[near + O_BEST]
-    prefetch(n.buffers, buffer)
-    prefetch(n.buffers, max(0, wide(n.outputs[near + O_DOWN])))
+def leave(s: Engines, n: Network, buffer: int, bit: int) -> tuple[int, int]:
+    """The flit at the head of a buffer leaves it for output VC ``bit``: FLIT and ROUTE."""
+    buffers = n.buffers
+    head, left = wide(buffers[buffer + B_HEAD]), buffers[buffer + B_FLITS] - 1
+    slot = buffer + B_WIDTH + SLOT_WIDTH * head
+    flit, turn = wide(buffers[slot]), wide(buffers[slot + 1])
+    empty = 1 if left == 0 else 0
+    buffers[buffer + B_HEAD] = head + 1 & buffers[buffer + B_MASK] & (empty - 1)
+    buffers[buffer + B_FLITS] = left
+    unit = buffer >> s.constants[UNIT]
+    n.busy[unit >> 6] &= ~(empty << (unit & 63))
+    port = turn & ~VC_MASK if s.constants[ANY] else wide(0)
+    buffers[buffer + B_HELD] = (port | bit) & ((flit >> 1 & 1) - 1)
+    return flit, turn
+
+
+@hot
+def eject(s: Engines, n: Network, flit: int, t: int) -> None:
+    """A tile takes a flit."""
+    n.counts[FLITS] -= 1
+    if flit & 2:
+        at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
+        s.deliveries[at] = t + s.constants[EJECTION]
+        s.deliveries[at + 1] = flit >> 2
+        s.g[DELIVER_N] += 1
 
 
 @hot
 def grant(s: Engines, n: Network, wins: int, t: int) -> None:
     """Stage 4: the flits that won leave their buffers."""
-    buffers, outputs, v = n.buffers, n.outputs, s.constants[VCS]
+    buffers, outputs = n.buffers, n.outputs
     for index in range(wins):
-        if index + AHEAD < wins and s.constants[FETCH]:
-            fetch(n, wide(n.winners[index + AHEAD]), wide(n.winners[index + AHEAD // 2]))
-        o = wide(n.winners[index])
-        buffer, bit = wide(outputs[o + O_BEST]), wide(outputs[o + O_PICK])
+        winner = n.winners[index]
+        n.winners[index] = NEVER
+        buffer, bit = winner >> V_BUFFER & (1 << V_KEY - V_BUFFER) - 1, winner & VC_MASK
+        vc, number = first_bit(bit), wide(buffers[buffer + B_NUMBER])
+        flit, turn = leave(s, n, buffer, bit)
+        o = (turn >> VC_BITS) * O_WIDTH
+        kind = wide(outputs[o + O_KIND])
+        free, taken = bit << VC_BITS, 0 if flit & 2 else bit << VC_BITS
+        outputs[o + O_VCS] = (outputs[o + O_VCS] | free) ^ taken
+        outputs[o + O_NEXT] = (number >> PORT_BITS) + 1
         outputs[o + O_BEST] = -1
-        head = wide(buffers[buffer + B_HEAD])
-        slot = buffer + B_WIDTH + SLOT_WIDTH * (head & buffers[buffer + B_MASK])
-        flit = wide(buffers[slot])
-        buffers[buffer + B_HEAD] = head + 1
-        empty = 1 if buffers[buffer + B_HEAD] == buffers[buffer + B_TAIL] else 0
-        n.counts[BUSY_N] -= empty
-        n.busy[buffer // UNIT >> 6] &= ~(empty << (buffer // UNIT & 63))
-        tail = -(flit >> 1 & 1)
-        port = o // O_WIDTH << VC_BITS if s.constants[ANY] else wide(0)
-        buffers[buffer + B_HELD] = (port | bit) & ~tail
-        outputs[o + O_FREE_VCS] = outputs[o + O_FREE_VCS] & ~bit | bit & tail
-        number = (buffers[buffer + B_NUMBER] >> VC_BITS) + 1
-        outputs[o + O_NEXT] = 0 if number == outputs[o + O_PORTS] else number
-        outputs[o + O_FREE] = t + outputs[o + O_CYCLES]
+        outputs[o + O_FREE] = t + n.kinds[kind + Y_CYCLES]
         outputs[o + O_COUNT] += 1
-        vc = 0
-        if v > 1:
-            n.inputs[buffers[buffer + B_PORT] * I_WIDTH + I_NEXT] = (
-                buffers[buffer + B_NUMBER] & VC_MASK
-            ) + 1
-            vc = first_bit(bit)
+        outputs[buffers[buffer + B_PORT] * O_WIDTH + O_IN_NEXT] = (number & VC_MASK) + 1
         whole = s.constants[WHOLE]
-        if whole and tail == 0:
-            pass
-        elif buffers[buffer + B_QUEUE] < 0:
-            credit(s, n, wide(buffers[buffer + B_UP]))
-        else:
-            under_way(n, wide(buffers[buffer + B_QUEUE]), t, wide(buffers[buffer + B_UP]), 0)
-        down = wide(outputs[o + O_DOWN])
-        if down >= 0:
+        if whole == 0 or flit & 2:
+            under_way(n, number >> VC_BITS & QUEUE_MASK, wide(buffers[buffer + B_UP]))
+        if outputs[o + O_DOWN] >= 0:
             if whole == 0 or flit & 1:
-                debit(n, o, wide(o // O_WIDTH * v + vc), bit)
-            down += vc * outputs[o + O_STRIDE]
-            if outputs[o + O_QUEUE] < 0:
-                to = wide(s.destinations[flit >> 2])
-                number = wide(buffers[down + B_NUMBER])
-                enter(n, down, flit, way(s, n, wide(outputs[o + O_DOWN_NODE]), number, to))
-            else:
-                n.counts[IN_FLIGHT] += 1
-                under_way(n, wide(outputs[o + O_QUEUE]), t, down, flit)
-        elif tail:
-            at = 2 * ((s.g[DELIVER_HEAD] + s.g[DELIVER_N]) & s.constants[DELIVER_MASK])
-            s.deliveries[at] = t + s.constants[EJECTION]
-            s.deliveries[at + 1] = flit >> 2
-            s.g[DELIVER_N] += 1
+                debit(n, o, vc)
+            flit = flit << WHERE_BITS | down_buffer(n, o, vc)
+            under_way(n, wide(n.kinds[kind + Y_QUEUE]), flit)
+        else:
+            eject(s, n, flit, t)
 
 
-@inner
-def network_cycle(s: Engines, n: Network, t: int) -> int:
-    """Cycle t of all routers and NIs; returns the next cycle in which one of them may do
+@hot
+def routers(s: Engines, n: Network, t: int) -> int:
+    """Cycle t of all routers and links; returns the next cycle in which one of them may do
     something.
     """
     soon = arrive(s, n, t)
-    wins, later = request_any(s, n, t) if s.constants[ANY] else request(s, n, t)
-    soon = min(soon, later, inject(s, n, t))
-    if wins:
-        grant(s, n, wins, t)
-        soon = t + 1
+    for high in range(s.constants[SUMMARY]):
+        blocks = n.summary[high]
+        while blocks:
+            block = (high << 6) + first_bit(blocks)
+            blocks &= blocks - 1
+            if s.constants[ANY]:
+                wins, later = request_any(s, n, block, t)
+            else:
+                wins, later = request(s, n, block, t)
+            grant(s, n, wins, t)
+            soon = min(soon, t + 1 if wins else later)
+    close(s, n, t)
     return wide(soon)

@@ -64,10 +64,6 @@ class CodeTable:
         return int((is_stream[self.first[:, 3]] - is_stream[self.first[:, 0]]).max())
 
 
-CACHE = 1 << 18
-"""Bytes of routers that a processor's second-level cache is sure to hold."""
-
-
 def buffer_depths(arch: Arch) -> list[int]:
     """Depth of an input buffer: of the local port, then behind a link of each dimension."""
     return [arch.router.depth, *(arch.router.buffer_flits(dim.tier) for dim in arch.topology.dims)]
@@ -155,51 +151,84 @@ def _aligned(words: int) -> I32:
     return store[skip : skip + words]
 
 
-def _strides(arch: Arch) -> I64:
-    """Words of an input buffer with its slots, of the local port, then of each dimension."""
-    slots = [max(4, 1 << (depth - 1).bit_length()) for depth in buffer_depths(arch)]
-    return c.B_WIDTH + c.SLOT_WIDTH * np.array(slots, np.int64)
-
-
-def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64]:
-    """Rows of the empty input buffers, and where each begins."""
-    v, stride = arch.vcs, _strides(arch)
-    words = np.repeat(stride[ports.dims + 1], v)
-    at = np.cumsum(words) - words
-    port, vc = np.divmod(np.arange(len(at)), v)
-    buffers = _aligned(int(words.sum()))
-    buffers[at + c.B_MASK] = (words - c.B_WIDTH) // c.SLOT_WIDTH - 1
-    buffers[at + c.B_PORT] = port
-    buffers[at + c.B_NUMBER] = ports.number[port] << c.VC_BITS | vc
-    return buffers, at
-
-
-def _queues(there: I64, back: I64, flits: int) -> tuple[I64, int, I64, I64]:
-    """Queues of flits and of credits for links of these latencies, each with room for all flits
-    that there are slots for: their rows, words of them all, and of each link the queue of its
-    flits and that of its credits, -1 for a latency of 1.
+def _buffer_sizes(arch: Arch) -> tuple[I64, I64]:
+    """Slots of an input buffer, and words of it in whole lines: of the local port, then of each
+    dimension.
     """
-    kinds = [(0, x) for x in sorted(set(there.tolist()) - {1})]
-    kinds += [(1, x) for x in sorted(set(back.tolist()) - {1})]
-    size = 1 << (flits - 1).bit_length()
-    rows = np.zeros((len(kinds), c.U_WIDTH), np.int64)
-    rows[:, [c.U_CREDITS, c.U_LATENCY]] = np.array(kinds, np.int64).reshape(-1, 2)
-    rows[:, c.U_AT], rows[:, c.U_MASK] = size * np.arange(len(rows)), size - 1
-    queues = np.full((2, len(there)), -1, np.int64)
+    slots = np.array([max(4, 1 << (depth - 1).bit_length()) for depth in buffer_depths(arch)])
+    return slots, -(-(c.B_WIDTH + c.SLOT_WIDTH * slots) // c.LINE) * c.LINE
+
+
+def _places(ports: _Ports, words: I64, vcs: int, unit: int) -> tuple[I64, I64]:
+    """Where each input buffer of ``words`` begins: blocks of nodes at multiples of 64 units. And
+    the first word of ``busy`` of each block, with the end behind them.
+    """
+    at = np.cumsum(words) - words
+    first = ports.node_port0[:-1][:: 1 << c.BLOCK_BITS] * vcs
+    sizes = np.add.reduceat(words, first)
+    blocks = np.concatenate([[0], np.cumsum(-(-sizes // (64 * unit)))])
+    block = np.repeat(ports.node, vcs) >> c.BLOCK_BITS
+    return at + (64 * unit * blocks[:-1] - at[first])[block], blocks
+
+
+def _buffers(arch: Arch, ports: _Ports) -> tuple[I32, I64, I64]:
+    """Rows of the empty input buffers, where each begins, and the first word of ``busy`` of each
+    block of nodes, whose unit is the largest power of two that divides all sizes.
+    """
+    v, (slots, words) = arch.vcs, _buffer_sizes(arch)
+    unit = int(np.bitwise_or.reduce(words) & -np.bitwise_or.reduce(words))
+    kind = np.repeat(ports.dims + 1, v)
+    at, blocks = _places(ports, words[kind], v, unit)
+    port, vc = np.divmod(np.arange(len(at)), v)
+    buffers = _aligned(int(blocks[-1]) * 64 * unit)
+    buffers[at + c.B_MASK] = slots[kind] - 1
+    buffers[at + c.B_PORT] = port
+    buffers[at + c.B_NODE] = ports.node[port]
+    buffers[at + c.B_NUMBER] = ports.number[port] << c.PORT_BITS | vc
+    return buffers, at, blocks
+
+
+def _queues(there: I64, back: I64, cycles: I64, room: I64) -> tuple[I64, int, I64, I64]:
+    """Queues of flits and of credits for links with these latencies, cycles a flit, and slots
+    behind them: their rows and batches, entries of them all, and of each link the queue of its
+    flits and that of its credits. There is room for all that can be under way, for what is sent in
+    a cycle, and for as much that is left free at the end.
+    """
+    kinds = [(0, x) for x in sorted(set(there.tolist()))]
+    kinds += [(1, x) for x in sorted(set(back.tolist()))]
+    rows, queues = np.zeros((len(kinds), c.U_WIDTH), np.int64), np.zeros((2, len(there)), np.int64)
+    entries, batches = 0, rows.size
     for i, (credits, latency) in enumerate(kinds):
-        queues[credits, (there, back)[credits] == latency] = i
-    return rows, size * len(rows) * c.W_WIDTH, queues[0], queues[1]
+        links = (there, back)[credits] == latency
+        most = np.minimum(room, latency // (1 if credits else cycles) + 2)[links].sum()
+        count, ring = links.sum(), 1 << latency.bit_length()
+        rows[i, [c.U_CREDITS, c.U_LATENCY]] = credits, latency
+        rows[i, [c.U_BEGIN, c.U_LIMIT]] = entries, entries + most + count
+        rows[i, [c.U_BATCHES, c.U_MASK]] = batches, ring - 1
+        queues[credits, links] = i
+        entries, batches = entries + int(most + 2 * count), batches + ring * c.H_WIDTH
+    state = np.zeros(batches, np.int64)
+    state[: rows.size] = rows.reshape(-1)
+    return state, entries + c.AHEAD, queues[0], queues[1]
+
+
+def queue_rows(network: Network) -> I64:
+    """The rows of the queues, before those of their batches."""
+    rows: I64 = network.queues[: network.queues[c.U_BATCHES]].reshape(-1, c.U_WIDTH)
+    return rows
 
 
 def reset(network: Network, vcs: int) -> None:
     """Between steps: all credits and links have come home; pointers stay where they are."""
     outputs = network.outputs.reshape(-1, c.O_WIDTH)
-    network.credits[:] = network.room
-    has = (network.credits.reshape(-1, vcs) > 0) << np.arange(vcs)
-    outputs[:, c.O_CREDIT_VCS] = np.where(outputs[:, c.O_DOWN] < 0, c.VC_MASK, has.sum(axis=1))
+    room = np.where(outputs[:, [c.O_DOWN]] < 0, 1, network.room.reshape(-1, vcs))
+    outputs[:, c.O_CREDITS : c.O_CREDITS + vcs] = room
+    has = ((room > 0) << np.arange(vcs)).sum(axis=1)
+    outputs[:, c.O_VCS] = c.VC_MASK << c.VC_BITS | has
     outputs[:, c.O_FREE] = outputs[:, c.O_COUNT] = 0
-    queues = network.queues.reshape(-1, c.U_WIDTH)
+    queues = queue_rows(network)
     queues[:, c.U_FIRST] = queues[:, c.U_LAST] = 0
+    queues[:, c.U_OPEN] = queues[:, c.U_NEXT] = queues[:, c.U_BEGIN]
 
 
 def network(arch: Arch) -> Network:
@@ -207,65 +236,61 @@ def network(arch: Arch) -> Network:
     topology = arch.topology
     v, tiles = arch.vcs, topology.tiles
     ports = _Ports.of(topology)
-    buffers, at = _buffers(arch, ports)
+    buffers, at, blocks = _buffers(arch, ports)
     total, depths = len(ports.node), np.array(buffer_depths(arch))
     latency = np.array([1] + [dim.tier.latency_cycles for dim in topology.dims])[ports.dims + 1]
     cycles = np.array([1] + [dim.tier.cycles_per_flit for dim in topology.dims])[ports.dims + 1]
     local, has = ports.node_port0[:tiles], np.flatnonzero(ports.down >= 0)
     behind = np.concatenate([ports.down, local])
+    has = np.concatenate([has, total + np.arange(tiles)])
+    latency, cycles = (np.concatenate([x, np.ones(tiles, np.int64)]) for x in (latency, cycles))
     outputs = np.zeros((total + tiles, c.O_WIDTH), np.int64)
     outputs[:, c.O_DOWN] = np.where(behind < 0, -1, at[behind * v])
-    outputs[:, c.O_STRIDE] = _strides(arch)[ports.dims[behind] + 1]
-    outputs[:, c.O_DOWN_NODE] = ports.node[behind]
-    outputs[:total, c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
-    outputs[:, c.O_CYCLES] = np.concatenate([cycles, np.ones(tiles)])
-    outputs[:, c.O_LATENCY] = np.concatenate([latency + arch.router.extra_cycles, np.ones(tiles)])
-    outputs[:, c.O_BEST], outputs[:, c.O_FREE_VCS] = -1, c.VC_MASK
+    outputs[:, c.O_BEST] = -1
+    kinds = np.zeros((total + tiles, c.Y_WIDTH), np.int64)
+    kinds[:, c.Y_STRIDE] = _buffer_sizes(arch)[1][ports.dims[behind] + 1]
+    kinds[:total, c.Y_PORTS] = np.diff(ports.node_port0)[ports.node]
+    kinds[:, c.Y_CYCLES] = cycles
     flits = np.zeros((total + tiles, v), np.int64)
-    flits[has] = depths[ports.dims[has] + 1][:, None]
-    flits[total:, : arch.router.local] = arch.router.depth
+    flits[has] = depths[ports.dims[behind[has]] + 1][:, None]
+    flits[total:, arch.router.local :] = 0
     room = flits // (arch.packet_flits if arch.router.whole_packets else 1)
-    back, there = latency[has], latency[has] + arch.router.extra_cycles
-    queues, length, flit_queue, credit_queue = _queues(there, back, int(flits.sum()))
-    outputs[:, c.O_QUEUE] = -1
-    outputs[has, c.O_QUEUE] = flit_queue
-    inputs = np.zeros((total, c.I_WIDTH), np.int64)
-    inputs[:, c.I_NODE] = ports.node
-    buffers[at + c.B_QUEUE] = -1
+    queues, length, flit_queue, credit_queue = _queues(
+        latency[has] + arch.router.extra_cycles, latency[has], cycles[has], flits[has].sum(axis=1)
+    )
+    kinds[has, c.Y_QUEUE] = flit_queue
+    kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
+    outputs[:, c.O_KIND] = kind.reshape(-1) * c.Y_WIDTH
     for vc in range(v):
-        buffers[at[local * v + vc] + c.B_UP] = (total + np.arange(tiles)) * v + vc
-        there = at[ports.down[has] * v + vc]
-        buffers[there + c.B_UP] = has * v + vc
-        buffers[there + c.B_QUEUE] = credit_queue
+        there = at[behind[has] * v + vc]
+        buffers[there + c.B_UP] = has << c.UP_BITS | vc
+        buffers[there + c.B_NUMBER] |= credit_queue << c.VC_BITS
     routes, table_at = _routes(arch)
     tile = np.arange(tiles)
-    coordinates = np.stack(
-        [
-            tile // stride % dim.size
-            for dim, stride in zip(topology.dims, topology.strides, strict=True)
-        ],
-        axis=1,
-    )
-    sizes = np.array([dim.size for dim in topology.dims])
+    coordinates = np.zeros((tiles, max(2, len(topology.dims))), np.int64)
+    rows = np.zeros_like(coordinates)
+    for i, (dim, stride) in enumerate(zip(topology.dims, topology.strides, strict=True)):
+        coordinates[:, i] = tile // stride % dim.size
+        rows[:, i] = table_at[i] + coordinates[:, i] * dim.size
     hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
-    aligned, words = _aligned(outputs.size), -(-len(buffers) // c.UNIT // 64)
+    aligned = _aligned(outputs.size)
     aligned[:] = outputs.reshape(-1)
     state = Network(
         counts=np.zeros(c.NETWORK_COUNTS, np.int64),
         buffers=buffers,
         outputs=aligned,
-        inputs=inputs.astype(np.int32).reshape(-1),
-        credits=np.zeros(room.size, np.int32),
-        busy=np.zeros(words, np.int64),
-        summary=np.zeros(-(-words // 64), np.int64),
+        kinds=kinds.astype(np.int32).reshape(-1),
+        busy=np.zeros(blocks[-1], np.int64),
+        summary=np.zeros(-(-len(blocks) // 64), np.int64),
+        blocks=blocks.astype(np.int32),
         injecting=np.zeros(tiles + 1, np.int32),
-        winners=np.zeros(total, np.int32),
-        queues=queues.reshape(-1),
-        links=np.zeros(length, np.int32),
+        winners=np.full(np.diff(ports.node_port0).max() << c.BLOCK_BITS, c.NEVER),
+        queues=queues,
+        links=np.zeros(length, np.int64),
         node_port0=ports.node_port0.astype(np.int32),
         coordinates=coordinates.astype(np.int32).reshape(-1),
         hub_dim=np.array(hub_dim or [0], np.int32),
-        rows=(table_at[:-1] + coordinates * sizes).astype(np.int32).reshape(-1),
+        rows=rows.astype(np.int32).reshape(-1),
         routes=routes.astype(np.int32),
         room=room.astype(np.int32).reshape(-1),
         port_ring=_port_rings(topology),
@@ -348,18 +373,18 @@ _ROUTINGS = {
 def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
     """The constants of routers, and others."""
     constants = np.zeros(c.CONSTANTS, np.int64)
-    ports, router = len(network.inputs) // c.I_WIDTH, arch.router
+    ports, router = len(network.outputs) // c.O_WIDTH - arch.tiles, arch.router
     bubble = router.switching == "bubble"
     values = {
         c.TILES: arch.tiles,
         c.VCS: arch.vcs,
-        c.DIMS: len(arch.topology.dims),
+        c.DIMS: len(network.coordinates) // arch.tiles,
         c.EJECTION: SINK_CYCLES + arch.router.extra_cycles,
         c.LOCAL_VCS: (1 << arch.router.local) - 1,
         c.SUMMARY: len(network.summary),
-        c.FETCH: 4 * (len(network.buffers) + len(network.outputs)) > CACHE,
         c.NI_PORT0: ports,
-        c.QUEUES: len(network.queues) // c.U_WIDTH,
+        c.UNIT: (len(network.buffers) // len(network.busy) // 64).bit_length() - 1,
+        c.QUEUES: len(queue_rows(network)),
         c.ROUTING: _ROUTINGS[router.routing] or (router.ordered or bubble),
         c.ORDERED: router.ordered,
         c.BUBBLE: bubble,

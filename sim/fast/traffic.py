@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 from tokenpath.sim.compiled import kernel
 
-from .allocators import request_any
 from .columns import *
 from .events import delivered, due, end_at, next_event
 from .jit import first_bit, hot, inner, pointer64, wide
-from .network import arrive, entry, goes_on, grant, request, send
+from .network import entry, goes_on, routers, send
 from .state import I64, Engines, Network, engines_at, network_at
 
 # source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
@@ -238,13 +237,8 @@ def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int
             deliver(m, packet, t)
             packet = delivered(s, t)
         following = wide(NEVER)
-        if n.counts[BUSY_N] + n.counts[INJECTING_N] + n.counts[IN_FLIGHT] > 0:
-            soon = arrive(s, n, t)
-            wins, later = request_any(s, n, t) if s.constants[ANY] else request(s, n, t)
-            following = min(soon, later, make(s, n, m, t))
-            if wins:
-                grant(s, n, wins, t)
-                following = wide(t + 1)
+        if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
+            following = min(routers(s, n, t), make(s, n, m, t))
         t = next_event(s, t, following)
     g[NOW] = t
     return wide(t)

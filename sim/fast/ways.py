@@ -19,8 +19,12 @@ def route(s: Engines, n: Network, node: int, to: int) -> int:
         port = base + 1 + n.coordinates[to * dims + n.hub_dim[node - tiles]]
         return wide(port << VC_BITS | s.constants[LOCAL_VCS])
     found = wide(s.constants[LOCAL_VCS])
-    for k in range(dims):
+    for k in range(dims - 2):
         i = dims - 1 - k
+        turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
+        found = turn if turn else found
+    for k in range(2):  # unrolled; there are two at least
+        i = 1 - k
         turn = wide(n.routes[n.rows[node * dims + i] + n.coordinates[to * dims + i]])
         found = turn if turn else found
     return wide((base << VC_BITS) + found)

@@ -80,8 +80,8 @@ def test_a_pointer_to_the_wrong_integers_is_refused():
     assert len(addresses(network)) == len(network)
     with pytest.raises(TypeError, match="outputs is int64: make it contiguous int32"):
         addresses(network._replace(outputs=network.outputs.astype(np.int64)))
-    with pytest.raises(TypeError, match="inputs"):
-        addresses(network._replace(inputs=network.inputs[::2]))
+    with pytest.raises(TypeError, match="buffers"):
+        addresses(network._replace(buffers=network.buffers[::2]))
 
 
 def compiled(signatures, on_disk):

@@ -3,8 +3,7 @@
 import random
 
 import numpy as np
-from programs import TINY
-from test_network import put
+from programs import TINY, put
 
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.sim.drawn import program, random_program
