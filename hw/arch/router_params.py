@@ -3,10 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from . import deflection
 from .dims import Dim, Tier
 from .errors import require
 
-ROUTERS = ("wormhole", "vc")
+ROUTERS = ("wormhole", "vc", "deflection")
 ALLOCATORS = ("input_first", "output_first", "wavefront")
 ARBITERS = ("round_robin", "matrix")
 ROUTINGS = ("dimension_order", "o1turn", "west_first", "odd_even")
@@ -18,7 +19,7 @@ MOST_MATCHED = 32
 _CHOICES = {"allocator": ALLOCATORS, "arbiter": ARBITERS, "routing": ROUTINGS}
 _CHOICES |= {"switching": SWITCHINGS}
 _SIZES = {"vcs": 8, "stages": 3, "iterations": 4}
-_FORM = "write it as wormhole-d4, vc2-d4 or vc4-d8-s2"
+_FORM = "write it as wormhole-d4, vc2-d4, vc4-d8-s2 or deflection"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +28,9 @@ class RouterParams:
 
     ``wormhole``: one cycle a hop, ``depth`` flits a virtual channel (VC), round robin; the VCs that
     the topology needs, one or, in a ring, two. ``vc``: the same with ``vcs`` VCs on every link, of
-    which a packet takes any that its route allows, and everything below to choose.
+    which a packet takes any that its route allows, and everything below to choose. ``deflection``:
+    no buffers but a register at each input, packets of one flit, one cycle a hop, nothing to choose
+    (``hw.arch.deflection``).
 
     ``stages``: with 2 a register between switch allocation and the link, which adds a cycle to
     every hop; with 3 a head takes its VC in the cycle before it asks for the switch.
@@ -55,6 +58,10 @@ class RouterParams:
         require(
             1 <= self.depth <= 64,
             f"router depth {self.depth} flits is outside 1..64; the default is 4",
+        )
+        require(
+            self.kind != "deflection" or self.depth == RouterParams.depth,
+            f"a deflection router has no depth to choose, not {self.depth}; leave it out",
         )
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
@@ -90,13 +97,15 @@ class RouterParams:
 
     @classmethod
     def parse(cls, text: str) -> "RouterParams":
-        """Read ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if not given);
-        behind them, in any order, a choice each: ``output_first``, ``islip2`` (output_first of two
-        iterations), ``wavefront``, ``matrix``, ``o1turn``, ``west_first``, ``odd_even``,
-        ``cut_through``, ``bubble``, ``ordered``.
+        """Read ``deflection``, ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if
+        not given); behind them, in any order, a choice each: ``output_first``, ``islip2``
+        (output_first of two iterations), ``wavefront``, ``matrix``, ``o1turn``, ``west_first``,
+        ``odd_even``, ``cut_through``, ``bubble``, ``ordered``.
 
         Raises InputError.
         """
+        if text == "deflection":
+            return cls(kind=text)
         found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?((?:-[a-z][a-z_0-9]+)*)", text)
         require(found is not None, f"router {text!r}: {_FORM}")
         assert found is not None
@@ -114,6 +123,8 @@ class RouterParams:
 
     def __str__(self) -> str:
         """Canonical text, ``parse`` of which is equal to these parameters."""
+        if self.kind == "deflection":
+            return self.kind
         parts = [self.kind + (str(self.vcs) if self.kind == "vc" else ""), f"d{self.depth}"]
         parts += [f"s{self.stages}"] if self.stages > 1 else []
         if self.iterations > 1:
@@ -130,6 +141,9 @@ class RouterParams:
         not for, or where a ring would not have two classes."""
         ring = any(dim.is_ring for dim in dims)
         shapes = [dim.shape for dim in dims]
+        if self.kind == "deflection":
+            deflection.check_dims(dims)
+            return 1
         if self.kind == "wormhole":
             return 2 if ring else 1
         require(
@@ -175,7 +189,15 @@ class RouterParams:
     @property
     def keeps_order(self) -> bool:
         """Whether packets from one tile to another arrive as they were sent."""
-        return not self.adaptive and (self.vcs == 1 or self.ordered)
+        return self.kind != "deflection" and not self.adaptive and (self.vcs == 1 or self.ordered)
+
+    def check_programs(self) -> None:
+        """Raises InputError for a router that programs can't run on."""
+        require(
+            self.kind != "deflection",
+            "a deflection router takes packets of one flit, and changes their order: programs need "
+            "whole packets; give router kind 'wormhole' or 'vc'",
+        )
 
     @property
     def adaptive(self) -> bool:
@@ -191,6 +213,11 @@ class RouterParams:
     def local(self) -> int:
         """VCs of the port between a tile and its router, both ways."""
         return self.vcs
+
+    @property
+    def local_flits(self) -> int:
+        """Depth of the buffer between a tile and its router."""
+        return deflection.SLOTS if self.kind == "deflection" else self.depth
 
     @property
     def extra_cycles(self) -> int:

@@ -40,7 +40,7 @@ def test_a_router_is_its_text(text: str) -> None:
 def test_a_router_in_words_has_its_parameters() -> None:
     assert RouterParams.parse("vc4-d8-s2") == RouterParams(kind="vc", vcs=4, depth=8, stages=2)
     for text in ("vc4", "vc-8", "wormhole-d4-s", "vc4-d8-s2-x", ""):
-        with pytest.raises(InputError, match="write it as wormhole-d4, vc2-d4 or vc4-d8-s2"):
+        with pytest.raises(InputError, match="wormhole-d4, vc2-d4, vc4-d8-s2 or deflection"):
             RouterParams.parse(text)
     with pytest.raises(InputError, match="unknown router 'deflect'"):
         RouterParams.parse("deflect-d4")
@@ -108,3 +108,23 @@ def test_a_machine_has_room_for_its_longest_packet() -> None:
     ):
         replace(TINY, router=cut_through)
     assert replace(TINY, router=cut_through, max_packet_words=6).packet_flits == 4
+
+
+def test_a_deflection_router_has_nothing_to_choose() -> None:
+    router = RouterParams.parse("deflection")
+    assert router == RouterParams(kind="deflection")
+    assert (str(router), router.keeps_order, router.extra_cycles) == ("deflection", False, 0)
+    assert (router.local_flits, RouterParams(depth=3).local_flits) == (2, 3)
+    assert router.channels(TINY.on("torus:4x4").topology.dims) == 1
+    with pytest.raises(InputError, match="a deflection router has no depth to choose, not 8"):
+        RouterParams(kind="deflection", depth=8)
+    with pytest.raises(InputError, match="a deflection router has no vcs to choose"):
+        RouterParams(kind="deflection", vcs=2)
+    with pytest.raises(InputError, match="a deflection router has no full, as in full4@die"):
+        replace(TINY.on("flat:4"), router=router)
+
+
+def test_programs_need_whole_packets() -> None:
+    RouterParams().check_programs()
+    with pytest.raises(InputError, match="a deflection router takes packets of one flit, and"):
+        RouterParams.parse("deflection").check_programs()
