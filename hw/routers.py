@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 
+from tokenpath.hw.arch.deflection import epoch_bits
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import put_flits
+from tokenpath.hw.arch.topology import Topology
+from tokenpath.hw.deflection_router import DeflectionRouter
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
@@ -22,6 +25,9 @@ def make_router(
     Raises InputError for dims that ``params`` aren't for, or a depth without room for a packet.
     """
     params.channels(tuple(dims))
+    if params.kind == "deflection":
+        bits = epoch_bits(Topology(dims=tuple(dims)))
+        return DeflectionRouter(dims=dims, flit_words=flit_words, epoch_bits=bits)
     ports = Ports(dims=dims, hub=hub)
     depths, cycles = [params.depth], [1]
     for port in range(1, ports.inputs[-1] + 1):

@@ -88,6 +88,7 @@ class Tile(wiring.Component):
     def __init__(self, *, arch: Arch) -> None:
         self.arch = arch
         topology = arch.topology
+        arch.router.check_programs()
         self.router = make_router(
             dims=topology.dims,
             flit_words=arch.flit_words,

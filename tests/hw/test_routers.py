@@ -3,6 +3,7 @@ import pytest
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
+from tokenpath.hw.deflection_router import DeflectionRouter
 from tokenpath.hw.router import Router
 from tokenpath.hw.routers import make_router
 from tokenpath.hw.vc_router import VcRouter
@@ -38,3 +39,12 @@ def test_credits_are_for_whole_packets_where_they_are_chosen():
     assert (router.depths, router.slots) == ((6, 10, 10, 6, 6), (2, 3, 3, 2, 2))
     with pytest.raises(ValueError, match="cut_through: give the flits of the longest packet"):
         make_router(dims=dims, flit_words=2, params=params)
+
+
+def test_a_deflection_router_has_the_epochs_of_its_topology():
+    router = made("mesh:8x8", kind="deflection")
+    assert type(router) is DeflectionRouter
+    assert (router.epoch_bits, router.vcs, router.depths) == (12, 1, (2, 1, 1, 1, 1))
+    assert made("torus:3x3", kind="deflection").ports.lanes(1) == 1
+    with pytest.raises(InputError, match="a deflection router has no full"):
+        made("line2,full3", kind="deflection")
