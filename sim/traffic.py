@@ -6,6 +6,7 @@ of the batches (method of batch means).
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
 from tokenpath.sim.fast import columns as c
-from tokenpath.sim.fast import tables
+from tokenpath.sim.fast import deflection, deflection_tables, tables
 from tokenpath.sim.fast import traffic as k
 from tokenpath.sim.fast.events import ID_BITS
 from tokenpath.sim.fast.state import I64, addresses
@@ -83,9 +84,15 @@ class TrafficMachine:
     def __init__(self, arch: Arch, sources: k.Sources, mean_flits: float) -> None:
         self.arch, self.sources, self.mean_flits = arch, sources, mean_flits
         self.measure_until = int(sources.settings[k.UNTIL])
-        self.network = tables.network(arch)
-        packets = int(self.network.room.sum()) + 2 * arch.tiles
-        self.engines = tables.only_network(arch, self.network, packets)
+        self.network: Any
+        if arch.router.kind == "deflection":
+            self.network = deflection_tables.network(arch)
+            self.engines = deflection_tables.engines(arch)
+            packets = len(self.engines.destinations)
+        else:
+            self.network = tables.network(arch)
+            packets = int(self.network.room.sum()) + 2 * arch.tiles
+            self.engines = tables.only_network(arch, self.network, packets)
         self.sources = sources._replace(
             packets=np.zeros(packets * k.M_WIDTH, np.int64),
             free=np.concatenate([[packets], np.arange(packets)]),
@@ -105,6 +112,7 @@ class TrafficMachine:
                 f"load {load.rate} flits a node and cycle is outside 0..{load.mean_flits:g}: a "
                 "node makes at most a packet a cycle"
             )
+        _check_lengths(arch, load.sizes)
         chance = load.rate / load.mean_flits
         values = {
             k.PATTERN: load.pattern.kind,
@@ -127,6 +135,7 @@ class TrafficMachine:
         """Sources that make the packets of a trace, one batch in all. Raises InputError for a tile
         that the architecture doesn't have.
         """
+        _check_lengths(arch, trace.rows[:, 3])
         rows, first = trace.by_source(arch.tiles)
         sources = np.zeros((arch.tiles, k.T_WIDTH), np.int64)
         sources[:, k.T_TRACE], sources[:, k.T_NEXT] = first, rows[first, 0]
@@ -145,9 +154,17 @@ class TrafficMachine:
 
     def run_until(self, last: int) -> None:
         """Simulate up to and including cycle ``last``."""
-        k.simulate_traffic(
-            addresses(self.engines), addresses(self.network), addresses(self.sources), last
-        )
+        deflects = self.arch.router.kind == "deflection"
+        simulate = deflection.simulate_deflection if deflects else k.simulate_traffic
+        simulate(addresses(self.engines), addresses(self.network), addresses(self.sources), last)
+
+    @property
+    def flit_hops(self) -> int:
+        """Flits over routers so far."""
+        if self.arch.router.kind == "deflection":
+            return int(self.network.counts[deflection.HOPS])
+        outputs = self.network.outputs.reshape(-1, c.O_WIDTH)[: self.engines.constants[c.NI_PORT0]]
+        return int(outputs[:, c.O_COUNT].sum())
 
     def measure(self) -> Measured:
         """Warm up, measure, and drain, unless the network takes less than it is offered: then
@@ -170,12 +187,21 @@ class TrafficMachine:
         accepted = rows[:, k.A_FLITS].sum() / nodes
         mean, interval = _mean(rows)
         offered = made * self.mean_flits / nodes
-        outputs = self.network.outputs.reshape(-1, c.O_WIDTH)[: self.engines.constants[c.NI_PORT0]]
         return Measured(
             offered=offered, accepted=float(accepted), latency=mean, interval=interval,
             longest=int(rows[:, k.A_MOST].max()), packets=packets, missing=made - packets,
-            cycles=self.measure_until, flit_hops=int(outputs[:, c.O_COUNT].sum()),
+            cycles=self.measure_until, flit_hops=self.flit_hops,
         )  # fmt: skip
+
+
+def _check_lengths(arch: Arch, flits: Iterable[int]) -> None:
+    """Raises InputError where a packet would arrive in pieces, in any order."""
+    longest = max(flits, default=1)
+    if arch.router.kind == "deflection" and longest > 1:
+        raise InputError(
+            f"a deflection router sends the flits of a packet of {longest} apart: give packets of "
+            "one flit, or another router"
+        )
 
 
 def _sources(

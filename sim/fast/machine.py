@@ -37,6 +37,7 @@ class FastMachine:
     def __init__(
         self, program: Program, values: bool = True, trace: bool = True, record: bool = False
     ) -> None:
+        program.arch.router.check_programs()
         self.program = program
         self.has_values = values and program.elements is not None
         self.trace = trace

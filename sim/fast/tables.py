@@ -231,6 +231,13 @@ def reset(network: Network, vcs: int) -> None:
     queues[:, c.U_OPEN] = queues[:, c.U_NEXT] = queues[:, c.U_BEGIN]
 
 
+def coordinates_of(topology: Topology) -> I64:
+    """Of each tile (tiles, dims)."""
+    tile = np.arange(topology.tiles)
+    sizes = zip(topology.dims, topology.strides, strict=True)
+    return np.stack([tile // stride % dim.size for dim, stride in sizes], axis=1)
+
+
 def network(arch: Arch) -> Network:
     """Idle routers and links of an Arch."""
     topology = arch.topology
@@ -266,12 +273,11 @@ def network(arch: Arch) -> Network:
         buffers[there + c.B_UP] = has << c.UP_BITS | vc
         buffers[there + c.B_NUMBER] |= credit_queue << c.VC_BITS
     routes, table_at = _routes(arch)
-    tile = np.arange(tiles)
-    coordinates = np.zeros((tiles, max(2, len(topology.dims))), np.int64)
+    here, dims = coordinates_of(topology), len(topology.dims)
+    coordinates = np.zeros((tiles, max(2, dims)), np.int64)
     rows = np.zeros_like(coordinates)
-    for i, (dim, stride) in enumerate(zip(topology.dims, topology.strides, strict=True)):
-        coordinates[:, i] = tile // stride % dim.size
-        rows[:, i] = table_at[i] + coordinates[:, i] * dim.size
+    coordinates[:, :dims] = here
+    rows[:, :dims] = table_at[:-1] + here * np.array([dim.size for dim in topology.dims])
     hub_dim = [topology.switch_of(n)[0] for n in range(tiles, topology.nodes)]
     aligned = _aligned(outputs.size)
     aligned[:] = outputs.reshape(-1)
@@ -340,11 +346,16 @@ def _allocation(arch: Arch, ports: _Ports) -> dict[str, Any]:
 
 def only_network(arch: Arch, network: Network, packets: int) -> Engines:
     """What routers need of Engines, for ``packets`` under way: no tile has an instruction."""
-    tiles, nothing = arch.tiles, np.zeros(1, np.int64)
-    mask = (1 << (4 * tiles).bit_length()) - 1
+    return no_engines(arch.tiles, _constants(arch, network, {}), packets)
+
+
+def no_engines(tiles: int, constants: I64, packets: int) -> Engines:
+    """Engines of tiles without an instruction, with room for ``packets`` under way."""
+    nothing, mask = np.zeros(1, np.int64), (1 << (4 * tiles).bit_length()) - 1
+    constants[c.DELIVER_MASK] = mask
     return Engines(
         g=np.zeros(c.GLOBALS, np.int64),
-        constants=_constants(arch, network, {c.DELIVER_MASK: mask}),
+        constants=constants,
         code=nothing, engines=nothing, interfaces=nothing, streams=nothing, pairs=nothing,
         semaphores=np.zeros(1, np.int32),
         registers=np.zeros(1, np.int32),

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tokenpath.hw.arch.deflection import most_cycles
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import PRESETS
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.fast import traffic as k
+from tokenpath.sim.fast.deflection import LONGEST
 from tokenpath.sim.fast.tables import queue_rows
 from tokenpath.sim.traffic import (
     Effort,
@@ -18,10 +20,12 @@ from tokenpath.sim.traffic import (
     TrafficMachine,
     _mean,
     point,
+    replay,
     saturation,
     zero_load,
 )
 from tokenpath.sim.traffic_patterns import Pattern
+from tokenpath.sim.traffic_trace import Trace
 
 
 def machine(text="mesh:4x4", **router):
@@ -152,3 +156,48 @@ def test_the_ring_of_a_buffer_may_begin_at_any_slot():
         assert run.network.counts[: c.INJECTING_N + 1].tolist() == [0, 0]
     assert runs[0] == runs[1]
     assert runs[0].missing == 0
+
+
+DEFLECTION = {"kind": "deflection"}
+
+
+@pytest.mark.parametrize("text", ["mesh:4x4", "torus:4x4", "ring:6", "mesh:3x3x3"])
+def test_a_deflection_network_drains_and_keeps_its_bound(text):
+    arch = machine(text, **DEFLECTION)
+    for pattern in ("uniform", f"hotspot:{arch.tiles - 1}@0.5"):
+        traffic = load(arch, 1.0, pattern)
+        run = TrafficMachine.synthetic(arch, traffic, warmup=0, batch=1500, batches=2)
+        run.run_until(3000)
+        settings = run.sources.settings
+        assert settings[k.DELIVERED_N] < settings[k.MADE_N]
+        run.run_until(300_000)
+        assert settings[k.DELIVERED_N] == settings[k.MADE_N] > 0
+        assert 0 < run.network.counts[LONGEST] <= most_cycles(arch.topology)
+        assert run.sources.free[0] == len(run.sources.free) - 1
+        assert not run.network.lanes.any()
+
+
+def test_a_deflected_flit_alone_takes_what_its_hops_take():
+    arch = machine("line5@die(latency=3,cpf=1)", **DEFLECTION)
+    wormhole = machine("line5@die(latency=3,cpf=1)", kind="wormhole")
+    rows = np.array([[100, 0, 4, 1], [300, 2, 2, 1], [400, 3, 1, 1]])
+    (found, last), (other, other_last) = (replay(a, Trace(rows=rows)) for a in (arch, wormhole))
+    assert replace(found, interval=0) == replace(other, interval=0)
+    assert last == other_last == 400 + 1 + 2 * 3 + SINK_CYCLES
+    assert found.longest == 1 + 4 * 3 + SINK_CYCLES
+
+
+def test_deflection_carries_less_than_buffers_and_no_less_than_before():
+    arch = machine("mesh:8x8", **DEFLECTION)
+    effort = Effort(batch=300)
+    assert knee(arch, load(arch, 0.1), effort) == pytest.approx(0.355, abs=0.01)
+    assert zero_load(arch, load(arch, 0.1), effort) == pytest.approx(8.25, abs=0.1)
+
+
+def test_packets_of_several_flits_are_refused_by_deflection():
+    arch = machine("mesh:4x4", **DEFLECTION)
+    message = "sends the flits of a packet of 5 apart: give packets of one flit, or another router"
+    with pytest.raises(InputError, match=message):
+        point(arch, load(arch, 0.1, sizes={1: 0.5, 5: 0.5}))
+    with pytest.raises(InputError, match=message):
+        replay(arch, Trace(rows=np.array([[0, 0, 1, 5]])))
