@@ -20,10 +20,12 @@ from .step import Step
 def lower(mapping: Mapping, spec: ModelSpec, *, values: bool = True) -> Program:
     """Program of one decode step; without ``values`` it has no weights and serves timing only.
 
-    Raises InputError when the model doesn't fit the machine, and with values when its routers may
-    let a packet pass another one of the same tile: puts rely on their order.
+    Raises InputError when the model doesn't fit the machine, when its routers take no packets of
+    several flits, and with values when they may let a packet pass another one of the same tile:
+    puts rely on their order.
     """
     router = mapping.arch.router
+    router.check_programs()
     if values and not router.keeps_order:
         raise InputError(
             f"router {router} lets packets of a tile pass each other, and programs rely on their "

@@ -27,17 +27,17 @@ class Compared:
 
     ``zero_load`` latency in cycles and ``saturation`` in flits a node and cycle, uniform traffic of
     single flits; ``cycles`` of a token on the model, and ``interconnect`` those of its critical
-    path that are the network's. ``cost`` is that of the router of a tile in the middle, where it
-    was asked for.
+    path that are the network's, None for a router that no program runs on. ``cost`` is that of the
+    router of a tile in the middle, where it was asked for.
     """
 
     topology: str
     router: str
     zero_load: float
     saturation: float
-    cycles: int
-    interconnect: int
-    tokens_per_s: float
+    cycles: int | None = None
+    interconnect: int | None = None
+    tokens_per_s: float | None = None
     cost: "Cost | None" = None
 
 
@@ -65,16 +65,19 @@ def compare(
         load = Load(pattern=Pattern.parse("uniform", net.topology), rate=ZERO_LOAD)
         for router in routers:
             machine = net.on(router=router)
-            step = FastMachine(replace(program, arch=machine), values=False).step(0, last)
             latency = zero_load(machine, load, QUICK)
-            yield Compared(
+            found = Compared(
                 topology=str(net.topology),
                 router=str(router),
                 zero_load=latency,
                 saturation=saturation(machine, load, latency, QUICK, step=0.01),
-                cycles=step.cycles,
-                interconnect=step.ledger["interconnect"],
-                tokens_per_s=machine.clock_hz / step.cycles,
                 cost=cost(machine) if cost else None,
             )
+            if router.kind != "deflection":
+                step = FastMachine(replace(program, arch=machine), values=False).step(0, last)
+                found = replace(
+                    found, cycles=step.cycles, interconnect=step.ledger["interconnect"],
+                    tokens_per_s=machine.clock_hz / step.cycles,
+                )  # fmt: skip
+            yield found
             advance(1)

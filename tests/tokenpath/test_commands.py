@@ -290,6 +290,26 @@ def test_routers_keeps_its_contract(capsys: pytest.CaptureFixture[str]) -> None:
     assert "write it as wormhole-d4" in refusal(capsys, *command, "-r", "vc")
 
 
+def test_deflection_has_traffic_and_no_program(capsys: pytest.CaptureFixture[str]) -> None:
+    net = ["traffic", "--arch", "server", "--topology", "mesh:3x3", "--router", "deflection"]
+    found = answer(capsys, *net, "--loads", "0.1,1")
+    assert [point["stable"] for point in found["points"]] == [True, False]  # type: ignore[attr-defined]
+    assert 0.3 < found["saturation"] < 1  # type: ignore[operator]
+    assert run([*net, "--loads", "0.1"]) == 0
+    assert "no flit stays longer than 512" in " ".join(capsys.readouterr().out.split())
+    for options, said in {
+        ("--router", "deflection-d8"): "has no depth to choose, not 8; leave it out",
+        ("--packets", "5"): "sends the flits of a packet of 5 apart: give packets of one flit",
+        ("--topology", "flat:9"): "has no full, as in full9@die; give dimensions of line and ring",
+    }.items():
+        assert said in refusal(capsys, *net, *options)
+    command = ["routers", "--model", "mathformer-add", "--arch", "tiny", "-t", "mesh:2x2"]
+    (row,) = answer(capsys, *command, "-r", "deflection")["rows"]  # type: ignore[misc]
+    assert (row["cycles"], row["tokens_per_s"]) == (None, None)
+    assert run([*command, "-r", "deflection"]) == 0
+    assert capsys.readouterr().out.count("- │") == 3
+
+
 def test_traffic_replays_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("cycle,source,destination,flits\n0,0,8,4\n")

@@ -37,3 +37,20 @@ def test_routers_that_a_topology_cannot_have_are_refused() -> None:
     spec, arch = load("mathformer-add"), Arch.load("tiny")
     with pytest.raises(InputError, match="can't be halved at a ring's dateline"):
         list(compare(spec, arch, ["ring:4"], [RouterParams.parse("vc3-d2")]))
+
+
+def test_a_router_that_no_program_runs_on_has_traffic_only() -> None:
+    spec, arch = load("mathformer-add"), Arch.load("tiny")
+    kinds = [RouterParams.parse(text) for text in ("deflection", "wormhole-d2")]
+    one, other = compare(spec, arch, ["mesh:2x2"], kinds, position=3)
+    assert (one.router, one.cycles, one.interconnect, one.tokens_per_s) == (
+        "deflection", None, None, None,
+    )  # fmt: skip
+    assert 0 < one.saturation <= 1
+    assert one.zero_load == pytest.approx(other.zero_load, rel=0.05)
+    machine = replace(arch, router=kinds[0])
+    with pytest.raises(InputError, match="programs need whole packets"):
+        lower(plan(spec.shape, machine), spec, values=False)
+    program = lower(plan(spec.shape, arch), spec, values=False)
+    with pytest.raises(InputError, match="programs need whole packets"):
+        FastMachine(replace(program, arch=machine), values=False)

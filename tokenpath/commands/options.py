@@ -28,7 +28,7 @@ RouterText = Annotated[
         "--router",
         "-r",
         metavar="ROUTER",
-        help="wormhole-d4, vc4-d8-s2, vc2-d8-odd_even, ... (docs/routers.md); else the preset's.",
+        help="wormhole-d4, vc4-d8-s2, deflection, ... (docs/routers.md); else the preset's.",
     ),
 ]
 KvShards = Annotated[

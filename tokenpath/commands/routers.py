@@ -79,10 +79,11 @@ def routers(
     for name in COSTS if seeds else ():
         table.add_column(name, justify="right")
     for row in found:
+        token = (row.cycles, row.interconnect, row.tokens_per_s)
         cost = [str(figure) for figure in _figures(row.cost).values()] if row.cost else []
         table.add_row(
             row.topology, row.router, f"{row.zero_load:.2f}", f"{row.saturation:.2f}",
-            f"{row.cycles:,}", f"{row.interconnect:,}", f"{row.tokens_per_s:,.0f}", *cost,
+            *("-" if figure is None else f"{figure:,.0f}" for figure in token), *cost,
         )  # fmt: skip
     rows = [{**asdict(row), "cost": row.cost and _figures(row.cost)} for row in found]
     emit(table, {"model": spec.shape.name, "arch": machine.name, "rows": rows}, as_json)

@@ -139,9 +139,14 @@ def _row(found: "Measured") -> dict[str, Any]:
 def _table(machine: Any, pattern: str, knee: float, points: "list[Measured]") -> Any:
     from rich.table import Table
 
+    from tokenpath.hw.arch.deflection import most_cycles
+
+    bound = ""
+    if machine.router.kind == "deflection":
+        bound = f"; no flit stays longer than {most_cycles(machine.topology):,} cycles"
     table = Table(
         title=f"{pattern} on {machine.topology}, router {machine.router}: saturation at {knee:g} "
-        "flits a node and cycle",
+        f"flits a node and cycle{bound}",
         title_justify="left",
     )
     for name in ("offered", "accepted", "latency", "+-", "longest", "packets"):

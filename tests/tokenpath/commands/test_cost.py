@@ -81,3 +81,9 @@ def test_a_wrong_argument_is_one_line(args, message, asked, capsys):
     out, err = capsys.readouterr()
     assert out == "" and not asked
     assert err.startswith(f"error: {message}") and err.count("\n") == 1
+
+
+def test_the_cost_of_another_router(asked, capsys):
+    assert cli.run(["cost", "router", "--router", "deflection", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["router"] == "deflection"
+    assert type(asked[0][0].component).__name__ == "DeflectionRouter"
