@@ -31,7 +31,7 @@ from tokenpath.sim.drawn.packets import LONGEST, SHAPES, draw_packets
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.traffic import TrafficMachine
 from tokenpath.sim.traffic_trace import Trace
-from tokenpath.sim.verilated_network import FLIT_WORDS, VerilatedNetwork, Watched
+from tokenpath.sim.verilated_network import CREDITLESS, FLIT_WORDS, VerilatedNetwork, Watched
 
 from .common import markdown
 
@@ -48,6 +48,7 @@ ROUTERS = (
     *("vc2-d4-ordered", "vc4-d1-s2-matrix-ordered", "vc8-d2-s3-wavefront-ordered"),
     *("vc2-d8-cut_through", "vc1-d8-s2-odd_even-cut_through", "vc4-d12-s3-islip2-cut_through"),
     *("vc1-d16-bubble", "vc3-d9-s3-wavefront-bubble", "vc4-d8-s2-matrix-bubble-ordered"),
+    "deflection",
 )
 TOPOLOGIES = (
     *("mesh:3x3", "ring:5", "mesh:2x2", "torus:3x3", "flat:4", "mesh:4x1", "full2,line2"),
@@ -129,6 +130,7 @@ class Case:
         name = zlib.crc32(f"{self.router}/{self.topology}".encode())
         random = np.random.default_rng([self.seed, name, self.number])
         longest = put_flits(arch.max_packet_words, arch.flit_words)
+        longest = 1 if arch.router.kind in CREDITLESS else longest
         trace = draw_packets(random, self.shape, arch.topology, longest)
         return Trace(rows=trace.rows[: self.packets or None])
 

@@ -112,7 +112,7 @@ class VerilatedNetwork:
         )
         router, flits = self.arch.router, len(sent.words)
         values: dict[str, int] = {
-            "lanes": router.local, "depth": self._slots(router.depth), "most": most,
+            "lanes": router.local, "depth": self._slots(router.local_flits), "most": most,
             "quiet": self.quiet, "flits": flits, "room": 2 * flits + 16,
             "checked": self.credits, "whole": router.whole_packets,
         }  # fmt: skip
