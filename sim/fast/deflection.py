@@ -37,6 +37,11 @@ from .traffic import (
 D_WIDTH = 4
 (D_COUNT, D_LEFT, D_FIRST, D_SECOND) = range(4)
 
+# ring of the flits on links of one latency, in order: FIRST and LAST count; LINK: its places
+RING_WIDTH, LINK_WIDTH = 8, 4
+(RING_LATENCY, RING_AT, RING_MASK, RING_FIRST, RING_LAST) = range(5)
+(LINK_DUE, LINK_WHERE, LINK_FLIT) = range(3)
+
 # flit in a lane: packet, tile, parity of its epoch, 1
 TO_SHIFT, PACKET_SHIFT = 2, 26
 TO_MASK = (1 << PACKET_SHIFT - TO_SHIFT) - 1
@@ -62,7 +67,7 @@ class Deflection(NamedTuple):
     ``lanes`` (2, tiles, lanes): flits in the registers in even and odd cycles, 0 for none;
     ``active`` (2, tiles): tiles to look at then, ``listed`` the last cycle for which each is.
     ``down`` and ``ring`` of each output lane: the lane behind it, and the ring of a longer link, or
-    -1. ``rings`` are rows of columns.py's queues, ``links`` their places. ``routes`` has the wish
+    -1; ``links``: places of the ``rings``. ``routes`` has the wish
     of a dimension by coordinate here and there, from ``rows`` (tiles, dims) on. ``scratch``: wishes
     and order of the lanes of a router, and the lane that each place's flit came from.
     """
@@ -150,12 +155,12 @@ def leave(d: Deflection, tile: int, out: int, flit: int, t: int) -> None:
         d.lanes[((t + 1 & 1) * d.counts[TILES_N] << d.counts[SHIFT]) + where] = flit
         look_at(d, there, t + 1)
         return
-    u = ring * U_WIDTH
-    at = (d.rings[u + U_AT] + (d.rings[u + U_LAST] & d.rings[u + U_MASK])) * W_WIDTH
-    d.links[at + W_DUE] = t + d.rings[u + U_LATENCY]
-    d.links[at + W_WHERE] = where
-    d.links[at + W_FLIT] = flit
-    d.rings[u + U_LAST] += 1
+    u = ring * RING_WIDTH
+    at = (d.rings[u + RING_AT] + (d.rings[u + RING_LAST] & d.rings[u + RING_MASK])) * LINK_WIDTH
+    d.links[at + LINK_DUE] = t + d.rings[u + RING_LATENCY]
+    d.links[at + LINK_WHERE] = where
+    d.links[at + LINK_FLIT] = flit
+    d.rings[u + RING_LAST] += 1
     d.counts[FLYING_N] += 1
 
 
@@ -164,16 +169,20 @@ def land(d: Deflection, t: int) -> int:
     """Flits of longer links that are there at the start of t; the cycle of the next one."""
     soon = wide(NEVER)
     for ring in range(d.counts[RINGS_N]):
-        u = ring * U_WIDTH
-        while d.rings[u + U_FIRST] < d.rings[u + U_LAST]:
-            at = (d.rings[u + U_AT] + (d.rings[u + U_FIRST] & d.rings[u + U_MASK])) * W_WIDTH
-            if d.links[at + W_DUE] > t:
-                soon = min(soon, d.links[at + W_DUE])
+        u = ring * RING_WIDTH
+        while d.rings[u + RING_FIRST] < d.rings[u + RING_LAST]:
+            at = (
+                d.rings[u + RING_AT] + (d.rings[u + RING_FIRST] & d.rings[u + RING_MASK])
+            ) * LINK_WIDTH
+            if d.links[at + LINK_DUE] > t:
+                soon = min(soon, d.links[at + LINK_DUE])
                 break
-            where = d.links[at + W_WHERE]
-            d.lanes[((t & 1) * d.counts[TILES_N] << d.counts[SHIFT]) + where] = d.links[at + W_FLIT]
+            where = d.links[at + LINK_WHERE]
+            d.lanes[((t & 1) * d.counts[TILES_N] << d.counts[SHIFT]) + where] = d.links[
+                at + LINK_FLIT
+            ]
             look_at(d, where >> d.counts[SHIFT], t)
-            d.rings[u + U_FIRST] += 1
+            d.rings[u + RING_FIRST] += 1
             d.counts[FLYING_N] -= 1
     return wide(soon)
 

@@ -40,13 +40,17 @@ def _rings(latency: I64) -> tuple[I64, I64, I64]:
     """Rows of the rings of links that take longer than a cycle, one for each latency, their places,
     and the ring of each output lane."""
     kinds = sorted(set(latency.tolist()) - {1})
-    rows, which, at = np.zeros((len(kinds) + 1, c.U_WIDTH), np.int64), np.full(len(latency), -1), 0
+    rows, which, at = (
+        np.zeros((len(kinds) + 1, k.RING_WIDTH), np.int64),
+        np.full(len(latency), -1),
+        0,
+    )
     for i, cycles in enumerate(kinds):
         which[latency == cycles] = i
         size = 1 << int((latency == cycles).sum() * cycles).bit_length()
-        rows[i, [c.U_LATENCY, c.U_AT, c.U_MASK]] = cycles, at, size - 1
+        rows[i, [k.RING_LATENCY, k.RING_AT, k.RING_MASK]] = cycles, at, size - 1
         at += size
-    return rows, np.zeros(max(1, at * c.W_WIDTH), np.int64), which
+    return rows, np.zeros(max(1, at * k.LINK_WIDTH), np.int64), which
 
 
 def network(arch: Arch) -> k.Deflection:

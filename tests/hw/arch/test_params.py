@@ -72,7 +72,7 @@ def refused(text: str) -> Any:
         (
             RouterParams,
             {"kind": "magic"},
-            "unknown router 'magic'; give wormhole or vc",
+            "unknown router 'magic'; give wormhole or vc or deflection",
         ),
         (RouterParams, {"depth": 0}, "router depth 0 flits is outside 1..64; the default is 4"),
         (RouterParams, {"depth": 65}, "router depth 65 flits is outside 1..64; the default is 4"),

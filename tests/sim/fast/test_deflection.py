@@ -50,11 +50,13 @@ def lanes_of(run, t):
     those that longer links bring then included."""
     d = run.network
     words = d.lanes.reshape(2, run.arch.tiles, -1)[t & 1].copy()
-    for ring in d.rings.reshape(-1, c.U_WIDTH):
-        for number in range(ring[c.U_FIRST], ring[c.U_LAST]):
-            place = d.links.reshape(-1, c.W_WIDTH)[ring[c.U_AT] + (number & ring[c.U_MASK])]
-            if place[c.W_DUE] == t:
-                words.reshape(-1)[place[c.W_WHERE]] = place[c.W_FLIT]
+    for ring in d.rings.reshape(-1, k.RING_WIDTH):
+        for number in range(ring[k.RING_FIRST], ring[k.RING_LAST]):
+            place = d.links.reshape(-1, k.LINK_WIDTH)[
+                ring[k.RING_AT] + (number & ring[k.RING_MASK])
+            ]
+            if place[k.LINK_DUE] == t:
+                words.reshape(-1)[place[k.LINK_WHERE]] = place[k.LINK_FLIT]
     return [
         [(w >> k.TO_SHIFT & k.TO_MASK, w >> 1 & 1) if w else None for w in row.tolist()]
         for row in words
