@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class VcInput:
-    """An input port: its buffer, and what its queues ask for."""
+    """An input port: its buffer, and what its queues ask for.
+
+    A flit's way and whether it is a tail are its tag in the buffer, so that they are in registers
+    when it is first.
+    """
 
     def __init__(
         self, m: Module, router: "VcRouter", port: int, outputs: dict[int, VcOutput]
@@ -24,9 +28,10 @@ class VcInput:
         self.vcs, self.turns = router.vcs, router.ports.turns(port)
         self.ways = [(turn, d) for turn in self.turns for d in outputs[turn].datelines]
         self.buffer = InputBuffer(
-            vcs=self.vcs, depth=router.depths[port], data_bits=32 * router.flit_words + 1,
-            tag_bits=len(self.ways),
+            vcs=self.vcs, depth=router.depths[port], data_bits=32 * router.flit_words,
+            tag_bits=len(self.ways) + 1,
         )  # fmt: skip
+        self.tags = [tag[:-1] for tag in self.buffer.tags]
         m.submodules[f"buffer{port}"] = self.buffer
         self._enter(m, router)
         self._request(m, outputs)
@@ -42,8 +47,8 @@ class VcInput:
             way.eq(Mux(flit.head, Cat(found), one_of(here, ways))),
             buffer.push.eq(self.channel.valid),
             buffer.push_vc.eq(flit.vc),
-            buffer.push_data.eq(Cat(flit.data.as_value(), flit.tail)),
-            buffer.push_tag.eq(way),
+            buffer.push_data.eq(flit.data.as_value()),
+            buffer.push_tag.eq(Cat(way, flit.tail)),
         ]
         for one, each in zip(here, ways, strict=True):
             with m.If(self.channel.valid & one):
@@ -69,7 +74,7 @@ class VcInput:
                     can = can & self.chosen[v][k]
                 if params.stages < 3:
                     can = Mux(held.any(), can, could[v][k])
-                m.d.comb += bit.eq(self.buffer.tags[v][k] & can)
+                m.d.comb += bit.eq(self.tags[v][k] & can)
             self.asking.append(each)
         picking: list[Value] = list(self.asking)
         if params.allocator != "input_first":
@@ -78,7 +83,9 @@ class VcInput:
             picking = [each & match for each in picking]
         self.pick = Pick(m, self, picking, to)
         self.head = Signal(name=f"head{self.port}")
+        self.tail = Signal(name=f"tail{self.port}")
         m.d.comb += [
+            self.tail.eq(one_of(self.pick.arbiter.grant, [tag[-1] for tag in self.buffer.tags])),
             self.head.eq(one_of(self.pick.arbiter.grant, heads)),
             self.buffer.select.eq(self.pick.arbiter.index),
         ]
@@ -92,10 +99,12 @@ class VcInput:
             [outputs[turn].offer(d, v, self.port) for turn, d in self.ways] for v in range(self.vcs)
         ]
         if not self.router.params.adaptive:
-            could = [[each.any() for each in offered] for offered in lowest]
+            could = [
+                [outputs[turn].could(d, v, self.port) for turn, d in self.ways]
+                for v in range(self.vcs)
+            ]
             return could, [
-                one_of(tags, offered)
-                for tags, offered in zip(self.buffer.tags, lowest, strict=True)
+                one_of(tags, offered) for tags, offered in zip(self.tags, lowest, strict=True)
             ]
         self.chosen = [
             Signal(len(self.ways), name=f"chosen{self.port}_{v}") for v in range(self.vcs)
@@ -108,7 +117,7 @@ class VcInput:
         dim_of = self.router.ports.dim_of
         able = Signal(len(self.ways), name=f"able{self.port}_{v}")
         best = Signal(len(self.ways), name=f"best{self.port}_{v}")
-        m.d.comb += able.eq(self.buffer.tags[v] & Cat(each.any() for each in offered))
+        m.d.comb += able.eq(self.tags[v] & Cat(each.any() for each in offered))
         for k, (turn, _) in enumerate(self.ways):
             better = [
                 able[j] & outputs[other].precedes(m, outputs[turn])
@@ -126,7 +135,7 @@ class VcInput:
         asking = []
         for v, held in enumerate(self.held):
             each = Signal(len(self.ways), name=f"head_asking{self.port}_{v}")
-            for bit, tag, can in zip(each, self.buffer.tags[v], could[v], strict=True):
+            for bit, tag, can in zip(each, self.tags[v], could[v], strict=True):
                 m.d.comb += bit.eq(tag & ~held.any() & can)
             asking.append(each)
         self.heads = Pick(m, self, asking, offers, name="head_")
@@ -140,10 +149,12 @@ class VcInput:
     def leave(self, m: Module) -> None:
         """Take the flit out of its queue, and a VC or give it up, if an output picked this
         input."""
-        params, tail = self.router.params, self.buffer.data[-1]
+        params = self.router.params
         m.d.comb += self.buffer.pop.eq(self.pick.served())
         back = self.buffer.pop
-        m.d.comb += self.channel.credit.eq(Mux(tail, back, 0) if params.whole_packets else back)
+        m.d.comb += self.channel.credit.eq(
+            Mux(self.tail, back, 0) if params.whole_packets else back
+        )
         self.pick.move(m)
         taker = self.pick if params.stages < 3 else self.heads
         takes = self.buffer.pop
@@ -152,6 +163,7 @@ class VcInput:
             m.d.comb += takes.eq(self.heads.served())
             self.heads.move(m)
         for v, held in enumerate(self.held):
+            tail = self.buffer.tags[v][-1]
             with m.If(self.buffer.pop[v]):
                 if params.stages == 3:
                     m.d.sync += [held.eq(Mux(tail, 0, held)), self.new[v].eq(0)]

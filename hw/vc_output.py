@@ -28,17 +28,29 @@ class VcOutput:
         self.free = Signal(self.vcs, name=f"free{port}", init=-1)
         self.taken: Value = Const(0, self.vcs)
         self.ring = self._is_ring()
+        self.ahead = self._is_ahead()
+        self.soon = self.stays = Const(-1, self.vcs)
         self.open: Value = Const(-1, self.vcs)
         self.twice = self.room = self.open
         if port:
             self._link(m)
         self.datelines = range(router.ports.datelines(port))
         self._lowest = self._offers(m)
+        self._could = {
+            key: Signal(name=f"could{port}_{i}", init=1) if self.ahead else lowest.any()
+            for i, (key, lowest) in enumerate(self._lowest.items())
+        }
         self._precedes: dict[int, Value] = {}
 
     def _is_ring(self) -> bool:
         dim = self.router.ports.dim_of(self.port)
         return dim is not None and self.router.ports.dims[dim].is_ring
+
+    def _is_ahead(self) -> bool:
+        """Whether it is known a cycle ahead if a head can take a VC."""
+        params = self.router.params
+        fast = self.port == 0 or self.router.cycles[self.port] == 1
+        return fast and params.stages < 3 and not (params.whole_packets or params.adaptive)
 
     @property
     def _bubble(self) -> bool:
@@ -54,7 +66,7 @@ class VcOutput:
         counts = []
         for vc in range(self.vcs):
             m.submodules[f"credits{port}_{vc}"] = credits = Credits(
-                slots=self.router.slots[port], twice=self._bubble
+                slots=self.router.slots[port], twice=self._bubble, ahead=self.ahead
             )
             m.d.comb += [credits.take.eq(spent[vc]), credits.give.eq(self.channel.credit[vc])]
             counts.append(credits)
@@ -62,6 +74,9 @@ class VcOutput:
         self.open = self.room = Cat(one.any & free for one in counts)
         if params.whole_packets:
             self.room = free.replicate(self.vcs)
+        if self.ahead:
+            self.soon = Cat(one.soon for one in counts)
+            self.stays = Cat(one.stays for one in counts)
         if self._bubble:
             self.twice = Cat(one.twice & free for one in counts)
         if params.adaptive:
@@ -111,6 +126,22 @@ class VcOutput:
         """The VC that a head takes now that comes from ``vc`` of input ``port``, as a bit, or 0."""
         return self._lowest[self._key(dateline, vc, port)]
 
+    def could(self, dateline: int, vc: int, port: int) -> Value:
+        """Whether there is such a VC."""
+        return self._could[self._key(dateline, vc, port)]
+
+    def _after(self, to: Value, tail: Value) -> Value:
+        """What is known in the next cycle if a packet takes or holds the VC ``to``, or none."""
+        stays, soon = self.stays, self.free & self.soon
+        return Cat(
+            Cat(
+                Mux(to[vc], tail & stays[vc], soon[vc])
+                for vc in range(self.vcs)
+                if allowed >> vc & 1
+            ).any()
+            for allowed, _ in self._could
+        )
+
     def precedes(self, m: Module, other: "VcOutput") -> Value:
         """Whether an adaptive packet goes here sooner than to an output of another dimension."""
         if self.port < other.port:
@@ -145,15 +176,28 @@ class VcOutput:
         flit = self.channel.flit
         words = flit.data.as_value()
         flits = [
-            Cat(source.buffer.data, source.pick.to, place_of(source.pick.to), source.head)
+            Cat(
+                source.buffer.data,
+                source.tail,
+                source.pick.to,
+                place_of(source.pick.to),
+                source.head,
+            )
             for source in sources
         ]
+        if self.ahead:
+            after = [self._after(source.pick.to, source.tail) for source in sources]
+            flits = [Cat(each, known) for each, known in zip(flits, after, strict=True)]
         if self.router.params.allocator == "input_first":
             grants, valid, chosen = self._pick(m, sources, flits)
         else:
             grants = [source.matched[source.turns.index(self.port)] for source in sources]
             valid, chosen = Cat(grants).any(), one_of(grants, flits)
-        data, tail, to, vc, head = _split(chosen, len(words), 1, self.vcs, len(flit.vc), 1)
+        widths = (len(words), 1, self.vcs, len(flit.vc), 1, len(self._could) * self.ahead)
+        data, tail, to, vc, head, known = _split(chosen, *widths)
+        if self.ahead:
+            none = self._after(Const(0, self.vcs), Const(0, 1))
+            m.d.sync += Cat(self._could.values()).eq(Mux(valid, known, none))
         m.d.comb += self.sent.eq(Mux(valid, to, 0))
         if self.router.params.whole_packets and self.port:
             m.d.comb += self.spent.eq(Mux(head, self.sent, 0))
