@@ -117,6 +117,16 @@ def kernel(function: Function) -> Function:
     return cast(Function, _njit(function, "never"))
 
 
+def variant(function: Function, name: str) -> Function:
+    """A kernel made of a function that is defined once and closes over different others; ``name``
+    is its own. It runs without the GIL."""
+    function.__qualname__ = name
+    compiled: Any = kernel(function)
+    if compiled is not function:
+        compiled.targetoptions["nogil"] = True
+    return cast(Function, compiled)
+
+
 def part(function: Function) -> Function:
     """A kernel that becomes a part of each kernel that calls it, for what is called in one place.
 

@@ -6,7 +6,7 @@ of the batches (method of batch means).
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -154,8 +154,13 @@ class TrafficMachine:
 
     def run_until(self, last: int) -> None:
         """Simulate up to and including cycle ``last``."""
-        deflects = self.arch.router.kind == "deflection"
-        simulate = deflection.simulate_deflection if deflects else k.simulate_traffic
+        simulate: Callable[[I64, I64, I64, int], int]
+        if self.arch.router.kind == "deflection":
+            simulate = deflection.simulate_deflection
+        elif self.engines.constants[c.ANY]:
+            simulate = k.simulate_traffic_any
+        else:
+            simulate = k.simulate_traffic
         simulate(addresses(self.engines), addresses(self.network), addresses(self.sources), last)
 
     @property

@@ -1,13 +1,16 @@
 """The loop over the cycles in which something happens."""
 
 # ruff: noqa: F403, F405
-from tokenpath.sim.compiled import kernel
+from collections.abc import Callable
 
+from tokenpath.sim.compiled import variant
+
+from .allocators import request_any
 from .columns import *
 from .engine import finish, issue, post
 from .events import delivered, due, next_event, note
 from .jit import inner, wide
-from .network import inject, routers, start_descriptor
+from .network import inject, request, routers_with, start_descriptor
 from .state import I64, Engines, Network, engines_at, network_at
 
 
@@ -47,39 +50,43 @@ def visible(s: Engines, n: Network, t: int) -> None:
         packet = delivered(s, t)
 
 
-@kernel
-def simulate(engines: I64, network: I64) -> int:
-    """Run from cycle NOW until the step is done, or Python must help: returns a status, to be
-    called again after.
+def _simulate(routers: Callable[..., int], name: str) -> Callable[[I64, I64], int]:
+    """The kernel ``name`` of an array with these ``routers``."""
 
-    Takes the addresses of the arrays of Engines and Network. Runs without the GIL.
-    """
-    s, n = engines_at(engines), network_at(network)
-    g, t = s.g, s.g[NOW]
-    while True:
-        g[NOW] = t
-        if s.constants[LOGGING] and g[LOG_N] + 6 * s.constants[TILES] > s.constants[LOG_SIZE]:
-            return FLUSH_LOG
-        visible(s, n, t)
-        while g[READY_N] > 0:
-            g[READY_N] -= 1
-            issue(s, s.ready[g[READY_N]], t)
-        if g[STATUS] != 0:
-            return wide(g[STATUS])
-        following = NEVER
-        if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
-            if s.free_packets[0] < n.counts[INJECTING_N]:
-                return GROW_PACKETS
-            following = min(routers(s, n, t), inject(s, n, t))
-        following = next_event(s, t, following)
-        if following == NEVER:
-            break
-        t = following
-        if t > LAST_CYCLE:
-            return TOO_LONG
-    if g[RUNNING] > 0 or n.counts[FLITS] + n.counts[INJECTING_N] > 0:
-        return DEADLOCK
-    return DONE
+    def simulate(engines: I64, network: I64) -> int:
+        s, n = engines_at(engines), network_at(network)
+        g, t = s.g, s.g[NOW]
+        while True:
+            g[NOW] = t
+            if s.constants[LOGGING] and g[LOG_N] + 6 * s.constants[TILES] > s.constants[LOG_SIZE]:
+                return FLUSH_LOG
+            visible(s, n, t)
+            while g[READY_N] > 0:
+                g[READY_N] -= 1
+                issue(s, s.ready[g[READY_N]], t)
+            if g[STATUS] != 0:
+                return wide(g[STATUS])
+            following = NEVER
+            if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
+                if s.free_packets[0] < n.counts[INJECTING_N]:
+                    return GROW_PACKETS
+                following = min(routers(s, n, t), inject(s, n, t))
+            following = next_event(s, t, following)
+            if following == NEVER:
+                break
+            t = following
+            if t > LAST_CYCLE:
+                return TOO_LONG
+        if g[RUNNING] > 0 or n.counts[FLITS] + n.counts[INJECTING_N] > 0:
+            return DEADLOCK
+        return DONE
+
+    return variant(simulate, name)
 
 
-simulate.targetoptions["nogil"] = True  # type: ignore[attr-defined]
+simulate = _simulate(routers_with(request), "simulate")
+"""Run from cycle NOW until the step is done, or Python must help: returns a status, to be called
+again after. Takes the addresses of the arrays of Engines and Network. Runs without the GIL."""
+
+simulate_any = _simulate(routers_with(request_any), "simulate_any")
+"""The same for routers of any choices (constant ANY)."""

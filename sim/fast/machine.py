@@ -15,7 +15,7 @@ from . import tables
 from .jit import announce
 from .ledger import Tracer
 from .ledger import trace as trace_back
-from .loop import simulate
+from .loop import simulate, simulate_any
 from .recorder import Recorder
 from .state import I64, addresses
 
@@ -51,7 +51,8 @@ class FastMachine:
         self.class_of = np.array(program.tile_code, np.int64)
         self.tracer = Tracer(self.code.first, self.code.label_of, self.code.labels)
         self.replayer: Any = None
-        kernels: list[Any] = [simulate, *([trace_back] if trace else [])]
+        self.simulate = simulate_any if self.engines.constants[c.ANY] else simulate
+        kernels: list[Any] = [self.simulate, *([trace_back] if trace else [])]
         if self.has_values:
             from .replay import replay
             from .replayer import Replayer
@@ -72,7 +73,7 @@ class FastMachine:
         """Run one decode step to its end. Raises RuntimeError when the program deadlocks."""
         self._reset(token, position)
         before = self._counts()
-        while (status := simulate(addresses(self.engines), addresses(self.network))) in (
+        while (status := self.simulate(addresses(self.engines), addresses(self.network))) in (
             c.GROW_PACKETS,
             c.FLUSH_LOG,
         ):

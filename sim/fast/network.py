@@ -28,10 +28,11 @@ them where that is possible. A cycle in which nothing moved returns the next one
 """
 
 # ruff: noqa: F403, F405
+from collections.abc import Callable
+
 from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
 from tokenpath.sim.compiled import time
 
-from .allocators import request_any
 from .columns import *
 from .events import end_at, note
 from .jit import first_bit, hot, inner, prefetch, wide
@@ -366,22 +367,25 @@ def grant(s: Engines, n: Network, wins: int, t: int) -> None:
             eject(s, n, flit, t)
 
 
-@hot
-def routers(s: Engines, n: Network, t: int) -> int:
-    """Cycle t of all routers and links; returns the next cycle in which one of them may do
-    something.
-    """
-    soon = arrive(s, n, t)
-    for high in range(s.constants[SUMMARY]):
-        blocks = n.summary[high]
-        while blocks:
-            block = (high << 6) + first_bit(blocks)
-            blocks &= blocks - 1
-            if s.constants[ANY]:
-                wins, later = request_any(s, n, block, t)
-            else:
+def routers_with(request: Callable[..., tuple[int, int]]) -> Callable[..., int]:
+    """The function for all routers whose requests are ``request`` or ``allocators.request_any``:
+    each kernel contains but one of them, as compiling takes long."""
+
+    @hot
+    def routers(s: Engines, n: Network, t: int) -> int:
+        """Cycle t of all routers and links; returns the next cycle in which one of them may do
+        something.
+        """
+        soon = arrive(s, n, t)
+        for high in range(s.constants[SUMMARY]):
+            blocks = n.summary[high]
+            while blocks:
+                block = (high << 6) + first_bit(blocks)
+                blocks &= blocks - 1
                 wins, later = request(s, n, block, t)
-            grant(s, n, wins, t)
-            soon = min(soon, t + 1 if wins else later)
-    close(s, n, t)
-    return wide(soon)
+                grant(s, n, wins, t)
+                soon = min(soon, t + 1 if wins else later)
+        close(s, n, t)
+        return wide(soon)
+
+    return routers

@@ -9,14 +9,16 @@ doesn't depend on when the others may send.
 
 # ruff: noqa: F403, F405
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
-from tokenpath.sim.compiled import kernel
+from tokenpath.sim.compiled import variant
 
+from .allocators import request_any
 from .columns import *
 from .events import delivered, due, end_at, next_event
 from .jit import first_bit, hot, inner, pointer64, wide
-from .network import entry, goes_on, routers, send
+from .network import entry, goes_on, request, routers_with, send
 from .state import I64, Engines, Network, engines_at, network_at
 
 # source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
@@ -216,32 +218,37 @@ def deliver(m: Sources, packet: int, t: int) -> None:
         m.batches[a + A_MOST] = max(m.batches[a + A_MOST], latency)
 
 
-@kernel
-def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int:
-    """Run from cycle NOW until nothing is left to do, or behind cycle ``last``; returns the next
-    cycle that something happens in, or NEVER.
+def _simulate(routers: Callable[..., int], name: str) -> Callable[[I64, I64, I64, int], int]:
+    """The kernel ``name`` of a network with these ``routers``."""
 
-    Takes the addresses of the arrays of Engines, Network and Sources. Runs without the GIL.
-    """
-    s, n, m = engines_at(engines), network_at(network), sources_at(sources)
-    g, t = s.g, s.g[NOW]
-    while t <= last:
-        g[NOW] = t
-        e = due(s, t)
-        while e >= 0:
-            n.injecting[n.counts[INJECTING_N]] = e >> 2
-            n.counts[INJECTING_N] += 1
+    def simulate_traffic(engines: I64, network: I64, sources: I64, last: int) -> int:
+        s, n, m = engines_at(engines), network_at(network), sources_at(sources)
+        g, t = s.g, s.g[NOW]
+        while t <= last:
+            g[NOW] = t
             e = due(s, t)
-        packet = delivered(s, t)
-        while packet >= 0:
-            deliver(m, packet, t)
+            while e >= 0:
+                n.injecting[n.counts[INJECTING_N]] = e >> 2
+                n.counts[INJECTING_N] += 1
+                e = due(s, t)
             packet = delivered(s, t)
-        following = wide(NEVER)
-        if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
-            following = min(routers(s, n, t), make(s, n, m, t))
-        t = next_event(s, t, following)
-    g[NOW] = t
-    return wide(t)
+            while packet >= 0:
+                deliver(m, packet, t)
+                packet = delivered(s, t)
+            following = wide(NEVER)
+            if n.counts[FLITS] + n.counts[INJECTING_N] > 0:
+                following = min(routers(s, n, t), make(s, n, m, t))
+            t = next_event(s, t, following)
+        g[NOW] = t
+        return wide(t)
+
+    return variant(simulate_traffic, name)
 
 
-simulate_traffic.targetoptions["nogil"] = True  # type: ignore[attr-defined]
+simulate_traffic = _simulate(routers_with(request), "simulate_traffic")
+"""Run from cycle NOW until nothing is left to do, or behind cycle ``last``; returns the next cycle
+that something happens in, or NEVER. Takes the addresses of the arrays of Engines, Network and
+Sources. Runs without the GIL."""
+
+simulate_traffic_any = _simulate(routers_with(request_any), "simulate_traffic_any")
+"""The same for routers of any choices (constant ANY)."""
