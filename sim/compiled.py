@@ -95,6 +95,11 @@ class _Cache(FunctionCache):
         mark = stamp(self._py_func)
         return IndexDataCacheFile(self._cache_path, base, mark)  # type: ignore[no-untyped-call]
 
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        """Which machine code is a signature's: numba adds the closure, pickled, which differs in
+        each process where it holds a compiled function. The stamp has told it already."""
+        return sig, codegen.magic_tuple()
+
 
 def _njit(function: Callable[..., Any], inline: str) -> Any:
     options: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "inline": inline}

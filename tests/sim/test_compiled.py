@@ -153,6 +153,31 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert "saved" not in second
 
 
+VARIANTS = """
+from tokenpath.sim.compiled import variant
+from tokenpath.sim.fast.jit import inner
+
+
+def made(step, name):
+    def run(x):
+        return step(x) + 1
+
+    return variant(run, name)
+
+
+twice, thrice = made(inner(lambda x: 2 * x), "twice"), made(inner(lambda x: 3 * x), "thrice")
+"""
+
+
+def test_variants_of_a_kernel_are_kept_apart_and_compiled_once(tmp_path):
+    (tmp_path / "variants.py").write_text(VARIANTS)
+    code = "from variants import thrice, twice\nprint('results', twice(5), thrice(5))"
+    first, second = process(code, tmp_path), process(code, tmp_path)
+    assert first.count("data saved") == 2 and "results 11 16" in first
+    assert second.count("data loaded") == 2 and "saved" not in second
+    assert "results 11 16" in second
+
+
 SOURCES = {
     "outer.py": "from tokenpath.sim.compiled import kernel\nfrom inner import ADD, inner\n\n\n"
     "@kernel\ndef outer(x):\n    return inner(x) + ADD\n",
