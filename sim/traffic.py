@@ -200,8 +200,15 @@ class TrafficMachine:
 
 
 def _check_lengths(arch: Arch, flits: Iterable[int]) -> None:
-    """Raises InputError where a packet would arrive in pieces, in any order."""
+    """Raises InputError where a packet would arrive in pieces, in any order, or would be longer
+    than what a credit stands for.
+    """
     longest = max(flits, default=1)
+    if arch.router.whole_packets and longest > arch.packet_flits:
+        raise InputError(
+            f"a credit of router {arch.router} is room for a packet of {arch.packet_flits} flits, "
+            f"not of {longest}: give shorter packets, another router, or a larger max_packet_words"
+        )
     if arch.router.kind == "deflection" and longest > 1:
         raise InputError(
             f"a deflection router sends the flits of a packet of {longest} apart: give packets of "

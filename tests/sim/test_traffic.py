@@ -201,3 +201,21 @@ def test_packets_of_several_flits_are_refused_by_deflection():
         point(arch, load(arch, 0.1, sizes={1: 0.5, 5: 0.5}))
     with pytest.raises(InputError, match=message):
         replay(arch, Trace(rows=np.array([[0, 0, 1, 5]])))
+
+
+def test_packets_longer_than_a_credit_are_refused():
+    """They would run over the buffers, and over what is behind them in memory."""
+    arch = replace(PRESETS["edge"].on("mesh:2x2"), max_packet_words=6).on(router="vc2-d8-bubble")
+    assert arch.packet_flits == 2
+    traffic = load(arch, 0.9, sizes={1: 0.5, 2: 0.5})
+    run = TrafficMachine.synthetic(arch, traffic, warmup=0, batch=100)
+    run.run_until(100_000)
+    assert run.measured().missing == 0
+    message = (
+        "a credit of router vc2-d8-bubble is room for a packet of 2 flits, not of 3: give shorter "
+        "packets, another router, or a larger max_packet_words"
+    )
+    with pytest.raises(InputError, match=message):
+        point(arch, load(arch, 0.1, sizes={1: 0.5, 3: 0.5}))
+    with pytest.raises(InputError, match=message):
+        replay(arch, Trace(rows=np.array([[0, 0, 1, 3]])))
