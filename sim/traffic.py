@@ -15,7 +15,7 @@ import numpy as np
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
 from tokenpath.sim.fast import columns as c
-from tokenpath.sim.fast import deflection, deflection_tables, tables
+from tokenpath.sim.fast import deflection, deflection_tables, network_tables, tables
 from tokenpath.sim.fast import traffic as k
 from tokenpath.sim.fast.events import ID_BITS
 from tokenpath.sim.fast.state import I64, addresses
@@ -90,7 +90,7 @@ class TrafficMachine:
             self.engines = deflection_tables.engines(arch)
             packets = len(self.engines.destinations)
         else:
-            self.network = tables.network(arch)
+            self.network = network_tables.network(arch)
             packets = int(self.network.room.sum()) + 2 * arch.tiles
             self.engines = tables.only_network(arch, self.network, packets)
         self.sources = sources._replace(

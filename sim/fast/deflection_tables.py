@@ -9,8 +9,9 @@ from tokenpath.hw.arch.topology import Topology
 
 from . import columns as c
 from . import deflection as k
+from .ports import coordinates_of
 from .state import I64, Engines
-from .tables import coordinates_of, no_engines
+from .tables import no_engines
 
 
 def room(topology: Topology) -> int:

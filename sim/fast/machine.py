@@ -11,7 +11,7 @@ from tokenpath.hw.arch.program import Program
 from tokenpath.sim.run import Run, Step, drive
 
 from . import columns as c
-from . import tables
+from . import network_tables, tables
 from .jit import announce
 from .ledger import Tracer
 from .ledger import trace as trace_back
@@ -42,7 +42,7 @@ class FastMachine:
         self.has_values = values and program.elements is not None
         self.trace = trace
         self.code = tables.CodeTable.build(program)
-        self.network = tables.network(program.arch)
+        self.network = network_tables.network(program.arch)
         self.engines = tables.engines(
             program, self.code, self.network, trace=trace, logging=self.has_values or record
         )
@@ -122,7 +122,7 @@ class FastMachine:
         self._start(rows[:, :3])
         e.streams[:] = 0
         e.interfaces.reshape(tiles, c.N_WIDTH)[:, c.INJECTED] = 0
-        tables.reset(n, self.program.arch.vcs)
+        network_tables.reset(n, self.program.arch.vcs)
         registers = e.registers.reshape(tiles, -1)
         for tile, register, value in self.program.step_registers(position, token):
             registers[tile, register] = value

@@ -9,7 +9,7 @@ import pytest
 from tokenpath.hw.arch.isa import REGISTERS, Instr, Op
 from tokenpath.hw.arch.params import PRESETS, Arch
 from tokenpath.hw.arch.program import Code, Program
-from tokenpath.sim.fast import FastMachine, columns, jit, tables
+from tokenpath.sim.fast import FastMachine, columns, jit, network_tables, tables
 from tokenpath.sim.fast.state import addresses
 
 
@@ -76,7 +76,7 @@ def test_code_is_kept_once_a_class_and_has_its_labels():
 
 
 def test_a_pointer_to_the_wrong_integers_is_refused():
-    network = tables.network(PRESETS["tiny"])
+    network = network_tables.network(PRESETS["tiny"])
     assert len(addresses(network)) == len(network)
     with pytest.raises(TypeError, match="outputs is int64: make it contiguous int32"):
         addresses(network._replace(outputs=network.outputs.astype(np.int64)))

@@ -13,7 +13,7 @@ from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.fast import traffic as k
 from tokenpath.sim.fast.deflection import LONGEST
-from tokenpath.sim.fast.tables import queue_rows
+from tokenpath.sim.fast.network_tables import queue_rows
 from tokenpath.sim.traffic import (
     Effort,
     Load,

@@ -1,25 +1,15 @@
-"""Cycle counts of routers, links and network interfaces, pinned exactly; routes against the
-topology's.
-"""
+"""Cycle counts of routers, links and network interfaces, pinned exactly."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 from programs import TINY, instruction_times, put
 
-from tokenpath.hw.arch import ways as rules
 from tokenpath.hw.arch.isa import Instr, Op
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.sim.drawn import program
-from tokenpath.sim.fast import FastMachine, columns, tables, ways
-
-TOPOLOGIES = [
-    "line:1", "line:5", "ring:2", "ring:3", "ring:6", "mesh:4x3", "torus:3x4x2", "flat:5",
-    "flat:2x3", "switch:4", "line3@die,full3@package,switch4@board", "switch3@die,ring4@rack",
-    "tiered:2x3x2", "switch2@die,switch3@board",
-]  # fmt: skip
+from tokenpath.sim.fast import FastMachine, columns
 
 
 @pytest.mark.parametrize("hops", range(4))
@@ -121,88 +111,3 @@ def test_more_packets_than_the_pool_holds_make_it_grow():
     machine, step = put([(1, 0, 0, 0)] * 3000, arch)
     assert len(machine.engines.packets) == 2048 * columns.K_WIDTH
     assert step.cycles == 3 + 3 * 2999 + 1 + 6000 + 2
-
-
-@pytest.mark.parametrize("text", TOPOLOGIES)
-def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
-    monkeypatch.setattr(ways, "wide", int)  # plain Python, over arrays
-    arch = TINY.on(text)
-    topology, v = arch.topology, arch.vcs
-    routers, code = tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
-    engines = tables.engines(
-        code, tables.CodeTable.build(code), routers, trace=False, logging=False
-    )
-    outputs = routers.outputs.reshape(-1, columns.O_WIDTH)
-    kinds = routers.kinds[outputs[:, [columns.O_KIND]] + np.arange(columns.Y_WIDTH)]
-    for node in range(topology.nodes):
-        first = int(routers.node_port0[node])
-        for port in range(topology.ports(node)):
-            arrived, output = topology.neighbour(node, port), first + port
-            assert kinds[output, columns.Y_PORTS] == topology.ports(node)
-            if arrived is None:
-                assert outputs[output, columns.O_DOWN] == -1
-                continue
-            tier = topology.dims[topology.port_dim(node, port)].tier
-            assert kinds[output, columns.Y_CYCLES] == tier.cycles_per_flit
-            link(routers, v, output, arrived, tier.latency_cycles, arch.router.buffer_flits(tier))
-        for to in range(topology.tiles):
-            port, vc = topology.next_hop(node, to)
-            found = ways.route.py_func(engines, routers, node, to)
-            assert found == (first + port) << columns.VC_BITS | 1 << vc
-
-
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
-        ("vc4-d4-o1turn", "mesh:3x4"), ("vc2-d4-o1turn", "full3@die,line2@die,switch3@die"),
-        ("vc2-d4-west_first", "mesh:5x4"), ("vc1-d4-odd_even", "mesh:5x4"),
-        ("vc4-d4-ordered", "torus:4x3"), ("vc4-d16-bubble", "torus:4x3"),
-        ("vc2-d16-bubble-ordered", "ring3@die,line2@die"),
-        ("vc4-d4-ordered", "switch3@die,ring4@die"),
-    ],
-)  # fmt: skip
-def test_ways_are_those_of_the_pure_rule(text, where, monkeypatch):
-    monkeypatch.setattr(ways, "wide", int)
-    monkeypatch.setattr(ways, "route", ways.route.py_func)
-    for name in ("o1turn_way", "adaptive_way"):
-        monkeypatch.setattr(ways, name, getattr(ways, name).py_func)
-    router = RouterParams.parse(text)
-    arch = replace(TINY.on(where), router=router)
-    topology, routers = arch.topology, tables.network(arch)
-    engines = tables.only_network(arch, routers, 1)
-    for node in range(topology.nodes):
-        base = int(routers.node_port0[node])
-        for to in range(topology.tiles):
-            first = ways.first_channel.py_func(engines, routers, to)
-            assert not router.ordered or first == rules.first_channels(router, topology, to)
-            for port, vc in product(range(topology.ports(node)), range(router.vcs)):
-                wanted = rules.ways(router, topology, node, port, vc, to)
-                found = ways.chosen_way.py_func(
-                    engines, routers, node, port << columns.VC_BITS | vc, to
-                )
-                output, low = (found >> columns.VC_BITS) - base, found & columns.VC_MASK
-                if router.adaptive:
-                    outputs = [output, output + low] if low else [output]
-                    assert outputs == [o for o, _ in wanted]
-                else:
-                    assert wanted == ((output, low),)
-
-
-def link(routers, v, output, arrived, latency, depth):
-    """Both ends of a link know of each other, and its queues are of its latency."""
-    row = routers.outputs.reshape(-1, columns.O_WIDTH)[output]
-    kind = routers.kinds[row[columns.O_KIND] : row[columns.O_KIND] + columns.Y_WIDTH]
-    queues = tables.queue_rows(routers)[:, [columns.U_LATENCY, columns.U_CREDITS]]
-    for vc in range(v):
-        at = row[columns.O_DOWN] + vc * kind[columns.Y_STRIDE]
-        behind = routers.buffers[at : at + columns.B_WIDTH]
-        assert behind[columns.B_NODE] == arrived[0]
-        assert behind[columns.B_PORT] == routers.node_port0[arrived[0]] + arrived[1]
-        assert behind[columns.B_NUMBER] >> columns.PORT_BITS == arrived[1]
-        assert behind[columns.B_NUMBER] & columns.VC_MASK == vc
-        assert behind[columns.B_UP] == output << columns.UP_BITS | vc
-        assert row[columns.O_CREDITS + vc] == depth
-        assert depth <= behind[columns.B_MASK] + 1 < max(5, 2 * depth)
-        credits = behind[columns.B_NUMBER] >> columns.VC_BITS & columns.QUEUE_MASK
-        assert queues[kind[columns.Y_QUEUE]].tolist() == [latency, 0]
-        assert queues[credits].tolist() == [latency, 1]

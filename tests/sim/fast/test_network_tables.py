@@ -1,0 +1,62 @@
+"""The tables of routers and links: routes and links are those of the topology."""
+
+import numpy as np
+import pytest
+from programs import TINY
+
+from tokenpath.sim.drawn import program
+from tokenpath.sim.fast import columns, network_tables, tables, ways
+
+TOPOLOGIES = [
+    "line:1", "line:5", "ring:2", "ring:3", "ring:6", "mesh:4x3", "torus:3x4x2", "flat:5",
+    "flat:2x3", "switch:4", "line3@die,full3@package,switch4@board", "switch3@die,ring4@rack",
+    "tiered:2x3x2", "switch2@die,switch3@board",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TOPOLOGIES)
+def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
+    monkeypatch.setattr(ways, "wide", int)  # plain Python, over arrays
+    arch = TINY.on(text)
+    topology, v = arch.topology, arch.vcs
+    routers, code = network_tables.network(arch), program(arch, [((), (), ())] * arch.tiles)
+    engines = tables.engines(
+        code, tables.CodeTable.build(code), routers, trace=False, logging=False
+    )
+    outputs = routers.outputs.reshape(-1, columns.O_WIDTH)
+    kinds = routers.kinds[outputs[:, [columns.O_KIND]] + np.arange(columns.Y_WIDTH)]
+    for node in range(topology.nodes):
+        first = int(routers.node_port0[node])
+        for port in range(topology.ports(node)):
+            arrived, output = topology.neighbour(node, port), first + port
+            assert kinds[output, columns.Y_PORTS] == topology.ports(node)
+            if arrived is None:
+                assert outputs[output, columns.O_DOWN] == -1
+                continue
+            tier = topology.dims[topology.port_dim(node, port)].tier
+            assert kinds[output, columns.Y_CYCLES] == tier.cycles_per_flit
+            link(routers, v, output, arrived, tier.latency_cycles, arch.router.buffer_flits(tier))
+        for to in range(topology.tiles):
+            port, vc = topology.next_hop(node, to)
+            found = ways.route.py_func(engines, routers, node, to)
+            assert found == (first + port) << columns.VC_BITS | 1 << vc
+
+
+def link(routers, v, output, arrived, latency, depth):
+    """Both ends of a link know of each other, and its queues are of its latency."""
+    row = routers.outputs.reshape(-1, columns.O_WIDTH)[output]
+    kind = routers.kinds[row[columns.O_KIND] : row[columns.O_KIND] + columns.Y_WIDTH]
+    queues = network_tables.queue_rows(routers)[:, [columns.U_LATENCY, columns.U_CREDITS]]
+    for vc in range(v):
+        at = row[columns.O_DOWN] + vc * kind[columns.Y_STRIDE]
+        behind = routers.buffers[at : at + columns.B_WIDTH]
+        assert behind[columns.B_NODE] == arrived[0]
+        assert behind[columns.B_PORT] == routers.node_port0[arrived[0]] + arrived[1]
+        assert behind[columns.B_NUMBER] >> columns.PORT_BITS == arrived[1]
+        assert behind[columns.B_NUMBER] & columns.VC_MASK == vc
+        assert behind[columns.B_UP] == output << columns.UP_BITS | vc
+        assert row[columns.O_CREDITS + vc] == depth
+        assert depth <= behind[columns.B_MASK] + 1 < max(5, 2 * depth)
+        credits = behind[columns.B_NUMBER] >> columns.VC_BITS & columns.QUEUE_MASK
+        assert queues[kind[columns.Y_QUEUE]].tolist() == [latency, 0]
+        assert queues[credits].tolist() == [latency, 1]
