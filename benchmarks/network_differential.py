@@ -26,7 +26,7 @@ import numpy as np
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
-from tokenpath.hw.arch.timing import HEADER_WORDS, SINK_CYCLES, put_flits
+from tokenpath.hw.arch.timing import HEADER_WORDS, SINK_CYCLES
 from tokenpath.sim.drawn.packets import LONGEST, SHAPES, draw_packets
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.traffic import TrafficMachine
@@ -129,8 +129,7 @@ class Case:
         """The packets."""
         name = zlib.crc32(f"{self.router}/{self.topology}".encode())
         random = np.random.default_rng([self.seed, name, self.number])
-        longest = put_flits(arch.max_packet_words, arch.flit_words)
-        longest = 1 if arch.router.kind in CREDITLESS else longest
+        longest = 1 if arch.router.kind in CREDITLESS else arch.packet_flits
         trace = draw_packets(random, self.shape, arch.topology, longest)
         return Trace(rows=trace.rows[: self.packets or None])
 

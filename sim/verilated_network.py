@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.params import Arch
-from tokenpath.hw.arch.timing import put_flits
 from tokenpath.hw.arch.ways import first_channels
 from tokenpath.hw.flit import destination
 from tokenpath.sim.arrivals import ARRIVAL, Sent
@@ -132,5 +131,4 @@ class VerilatedNetwork:
 
     def _slots(self, flits: int) -> int:
         """Credits for a buffer of that many flits."""
-        longest = put_flits(self.arch.max_packet_words, FLIT_WORDS)
-        return self.arch.router.slots(flits, longest)
+        return self.arch.router.slots(flits, self.arch.packet_flits)
