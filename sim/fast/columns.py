@@ -13,6 +13,7 @@ or two. Identifiers in use:
 
 from tokenpath.hw.arch.isa import COLUMN as _COLUMN
 from tokenpath.hw.arch.isa import Op as _Op
+from tokenpath.hw.arch.router_params import MOST_MATCHED as _MOST_MATCHED
 
 NEVER = 1 << 62
 CALENDAR = 64  # cycles ahead that have a list of events of their own; a power of two
@@ -147,6 +148,6 @@ ARBITERS = 6
 # outputs TAKER
 Q_WIDTH = 4
 (Q_BUFFER, Q_OUTPUT, Q_PICK, Q_HEAD) = range(4)
-MOST_PORTS = 32
+MOST_PORTS = _MOST_MATCHED
 MATCHING = 6 * MOST_PORTS
 (FIRST_ROW, END_ROW, WANTED, OFFERS, MATCHED, TAKER) = range(0, MATCHING, MOST_PORTS)

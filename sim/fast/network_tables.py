@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
@@ -13,9 +14,14 @@ from . import columns as c
 from .ports import Ports, coordinates_of
 from .state import I32, I64, Network
 
+MOST_WORDS = 1 << 31
+"""Words of all buffers whose places fit 32 bits: DOWN of an output, an entry of a link."""
+
 
 def network(arch: Arch) -> Network:
-    """Idle routers and links of an Arch."""
+    """Idle routers and links of an Arch. Raises InputError where its ports, the words of its
+    buffers, or the ports of a router that makes choices don't fit their columns.
+    """
     ports = Ports.of(arch.topology)
     buffers, at, blocks = _buffers(arch, ports)
     outputs = _Outputs.of(arch, ports)
@@ -106,7 +112,15 @@ def _buffers(arch: Arch, ports: Ports) -> tuple[I32, I64, I64]:
     kind = np.repeat(ports.dims + 1, v)
     at, blocks = _places(ports, words[kind], v, unit)
     port, vc = np.divmod(np.arange(len(at)), v)
-    buffers = _aligned(int(blocks[-1]) * 64 * unit)
+    total = int(blocks[-1]) * 64 * unit
+    require(
+        total <= MOST_WORDS,
+        f"the buffers of router {arch.router} on {arch.topology} take {total:,} words, and the "
+        f"fast simulator has {MOST_WORDS:,}; give less depth, links of less latency, or fewer "
+        "tiles",
+    )
+    assert ports.most < 1 << 31 - c.PORT_BITS  # as tables of routes end at a size of 4096
+    buffers = _aligned(total)
     buffers[at + c.B_MASK] = slots[kind] - 1
     buffers[at + c.B_PORT] = port
     buffers[at + c.B_NODE] = ports.node[port]
@@ -191,6 +205,7 @@ def _queues(arch: Arch, outputs: _Outputs) -> tuple[I64, int, I64, I64]:
     kinds = [(0, x) for x in sorted(set(there.tolist()))]
     kinds += [(1, x) for x in sorted(set(back.tolist()))]
     rows, queues = np.zeros((len(kinds), c.U_WIDTH), np.int64), np.zeros((2, len(there)), np.int64)
+    assert len(kinds) <= c.QUEUE_MASK + 1  # of two and more tiles 24 dimensions at most
     entries, batches = 0, rows.size
     for i, (credits, latency) in enumerate(kinds):
         links = (there, back)[credits] == latency
@@ -259,6 +274,12 @@ def _allocation(arch: Arch, ports: Ports) -> dict[str, Any]:
             "asking": np.zeros(1, np.int32),
             "matching": np.zeros(1, np.int64),
         }
+    require(
+        ports.most <= c.MOST_PORTS,
+        f"router {arch.router} on {arch.topology} has {ports.most} ports, and the fast simulator "
+        f"matches at most {c.MOST_PORTS}; give a plain router as wormhole-d4 or vc2-d4, or smaller "
+        "dimensions",
+    )
     words = _arbiter_words(arch, ports)
     arbiters = np.zeros((len(ports.node), c.ARBITERS, words), np.int64)
     if words > 1:

@@ -4,15 +4,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.topology import Topology
 
+from . import columns as c
 from .state import I64
+
+MOST = 1 << 31 - c.VC_BITS
+"""Ports whose ways (ways.py) fit the 32 bits of a slot."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
     """All ports of all nodes: the dimension (-1: local), the node, its number there, the port that
-    it leads to (-1: none), the first port of each node.
+    it leads to (-1: none), the first port of each node. ``of`` raises InputError for more than
+    MOST.
     """
 
     dims: I64
@@ -29,6 +35,11 @@ class Ports:
             [np.full(tiles, per_tile), [1 + topology.dims[i].size for i in hubs]]
         ).astype(np.int64)
         node_port0 = np.concatenate([[0], np.cumsum(counts)])
+        require(
+            int(node_port0[-1]) <= MOST,
+            f"{topology} has {node_port0[-1]:,} ports, and the fast simulator room for {MOST:,}; "
+            "give fewer tiles, or dimensions of fewer ports",
+        )
         node = np.repeat(np.arange(topology.nodes), counts)
         tile_dims = [-1] + [i for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
         dims = np.concatenate(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokenpath.hw.arch import isa
+from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.isa import COLUMN, Engine, Op
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.program import Program
@@ -17,6 +18,9 @@ from .state import I32, I64, Engines, Network
 
 PACKETS = 1024
 """Packets under way that a machine has room for at first; it doubles as often as needed."""
+
+MOST_PACKETS = 1 << 29
+"""Packets under way whose flits (FLIT of a slot) fit 32 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,14 @@ def only_network(arch: Arch, network: Network, packets: int) -> Engines:
 
 
 def no_engines(tiles: int, constants: I64, packets: int) -> Engines:
-    """Engines of tiles without an instruction, with room for ``packets`` under way."""
+    """Engines of tiles without an instruction, with room for ``packets`` under way. Raises
+    InputError for more than MOST_PACKETS.
+    """
+    require(
+        packets <= MOST_PACKETS,
+        f"{packets:,} packets may be under way, and the fast simulator has room for "
+        f"{MOST_PACKETS:,}; give less depth, links of less latency, or fewer tiles",
+    )
     nothing, mask = np.zeros(1, np.int64), (1 << (4 * tiles).bit_length()) - 1
     constants[c.DELIVER_MASK] = mask
     return Engines(

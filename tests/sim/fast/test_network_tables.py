@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from programs import TINY
 
+from tokenpath.hw.arch.errors import InputError
 from tokenpath.sim.drawn import program
 from tokenpath.sim.fast import columns, network_tables, tables, ways
 
@@ -60,3 +61,37 @@ def link(routers, v, output, arrived, latency, depth):
         credits = behind[columns.B_NUMBER] >> columns.VC_BITS & columns.QUEUE_MASK
         assert queues[kind[columns.Y_QUEUE]].tolist() == [latency, 0]
         assert queues[credits].tolist() == [latency, 1]
+
+
+def test_buffers_beyond_32_bits_are_refused():
+    arch = TINY.on("ring32@rack(latency=1000000,cpf=1),line32@die")
+    message = (
+        r"the buffers of router wormhole-d2 on .* take 17,\d{3},\d{3},\d{3} words, and the fast "
+        "simulator has 2,147,483,648; give less depth, links of less latency, or fewer tiles"
+    )
+    with pytest.raises(InputError, match=message):
+        network_tables.network(arch)
+
+
+@pytest.mark.parametrize(
+    "router", ["vc2-d4-s3", "vc2-d4-matrix", "vc2-d8-cut_through", "vc2-d16-bubble"]
+)
+def test_more_ports_than_can_be_matched_are_refused(router):
+    assert network_tables.network(TINY.on("full:32", router)).asking.size > 1
+    assert network_tables.network(TINY.on("full:33", "vc2-d4")).asking.size == 1
+    for where in ("flat:33", "switch:32"):
+        message = (
+            f"router {router} on {where} has 33 ports, and the fast simulator matches at most 32; "
+            "give a plain router as wormhole-d4 or vc2-d4, or smaller dimensions"
+        )
+        with pytest.raises(InputError, match=message):
+            network_tables.network(TINY.on(where, router))
+
+
+def test_packets_beyond_the_bits_of_a_flit_are_refused():
+    message = (
+        "536,870,913 packets may be under way, and the fast simulator has room for 536,870,912; "
+        "give less depth, links of less latency, or fewer tiles"
+    )
+    with pytest.raises(InputError, match=message):
+        tables.no_engines(1, np.zeros(columns.CONSTANTS, np.int64), tables.MOST_PACKETS + 1)
