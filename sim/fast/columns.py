@@ -88,7 +88,7 @@ L_WIDTH = 4
 R_WIDTH = 8
 (R_ISSUED, R_FIRST, R_END, R_CAUSE, R_INJECT, R_FLITS, R_VIA, R_VIA_AT) = range(8)
 
-# counts of the network: flits that are in it; NIs with something to send
+# counts of the network: flits that are in it, NIs with something to send, picks of matrix arbiters
 (FLITS, INJECTING_N, SERVED_N) = range(3)
 NETWORK_COUNTS = 8
 

@@ -9,8 +9,9 @@ from .allocators import request_any
 from .columns import *
 from .engine import finish, issue, post
 from .events import delivered, due, next_event, note
+from .interfaces import inject, start_descriptor
 from .jit import inner, wide
-from .network import inject, request, routers_with, start_descriptor
+from .network import request, routers_with
 from .state import I64, Engines, Network, engines_at, network_at
 
 

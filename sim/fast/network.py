@@ -1,28 +1,30 @@
-"""Routers, links and network interfaces, a cycle at a time.
+"""Routers and links, a cycle at a time.
 
 Everything is decided on the state at the start of cycle t. In every router:
 
-1. The flit at the head of an input virtual channel (VC) requests the output port of its route: a
-   packet's head any output VC that the route allows and no packet holds, the other flits the one
-   that their packet holds. The request is valid if such a VC has a credit, and if the link is free
-   again. Of several VCs a head takes the lowest.
+1. The flit at the head of an input virtual channel (VC) requests the output port of its way
+   (``ways``): a packet's head any output VC that the way allows and no packet holds, the other
+   flits the one that their packet holds. The request is valid if such a VC has a credit, and if the
+   link is free again. Of several VCs a head takes the lowest.
 2. Each input port picks one of its VCs with a valid request, the first from its pointer on.
 3. Each output port picks one of the input ports that picked it, the first from its pointer on.
 4. The flit leaves. Both pointers move behind the winners; a head takes the channel, a tail gives
    it up; the link is busy for ``cycles_per_flit``.
 
+``allocators`` has 1 to 3 of routers that make other choices (constant ANY): other allocators and
+arbiters, three stages, adaptive ways, bubbles. Where a credit is room for a whole packet, its head
+takes one and its tail gives it back. ``interfaces`` sends the packets. Deflection routers share
+nothing with these (``deflection``).
+
 The flit is in the next buffer at t + latency of the link, its slot's credit back at the sender at
 t + latency of the input's link. Port 0 of a tile delivers and always has room; what is granted in
-t is visible at t + SINK_CYCLES. With two stages a flit is a cycle later everywhere, its credit is
-not. The NI sends a flit a cycle into input port 0, with a latency of 1 both ways; a packet takes
-the first VC with a credit from a pointer on, which moves behind it. After a descriptor's last flit,
-in cycle t, the next one's first may be sent in t + 1 + DESCRIPTOR_CYCLES; a PUT ends with its last
-flit. Pointers persist from step to step, credits and links have all the time between two steps to
-come home.
+t is visible at t + SINK_CYCLES. With two stages or more a flit is a cycle later everywhere, its
+credit is not. Pointers persist from step to step, credits and links have all the time between two
+steps to come home.
 
 What leaves a router is under way for a cycle at least, in a queue for each latency, so routers may
 be looked at one after the other: the grants of a block of nodes follow its requests while its rows
-are in the cache. Only buffers with flits are looked at, and routes are found when a flit enters a
+are in the cache. Only buffers with flits are looked at, and ways are found when a flit enters a
 buffer. Branches that depend on a flit's way are what costs time here, so rows are updated without
 them where that is possible. A cycle in which nothing moved returns the next one worth looking at.
 """
@@ -30,56 +32,10 @@ them where that is possible. A cycle in which nothing moved returns the next one
 # ruff: noqa: F403, F405
 from collections.abc import Callable
 
-from tokenpath.hw.arch.timing import DESCRIPTOR_CYCLES
-from tokenpath.sim.compiled import time
-
 from .columns import *
-from .events import end_at, note
-from .jit import first_bit, hot, inner, prefetch, wide
+from .jit import first_bit, hot, prefetch, wide
 from .state import Engines, Network
-from .ways import first_channel, way
-
-put_flits = time.put_flits
-
-
-@inner
-def start_descriptor(s: Engines, n: Network, tile: int) -> None:
-    """The fetch of the NI's descriptor is done: its first flit may be sent in this cycle."""
-    i, ni = tile * N_WIDTH, s.interfaces
-    row = (tile * s.constants[DESCRIPTORS] + ni[i + DESCRIPTOR]) * 4
-    ni[i + N_TO] = s.descriptors[row]
-    ni[i + N_FROM] = ni[i + N_SRC] + s.descriptors[row + 1]
-    ni[i + WORDS_LEFT] = s.descriptors[row + 2]
-    ni[i + N_INTO] = ni[i + N_DST] + s.descriptors[row + 3]
-    ni[i + FLITS_LEFT] = 0
-    n.injecting[n.counts[INJECTING_N]] = tile
-    n.counts[INJECTING_N] += 1
-
-
-@hot
-def start_packet(s: Engines, tile: int, t: int) -> None:
-    """Cut the next packet of the NI's descriptor; its head flit is sent in t."""
-    i, ni, packets = tile * N_WIDTH, s.interfaces, s.packets
-    s.free_packets[0] -= 1
-    packet = wide(s.free_packets[1 + s.free_packets[0]])
-    words = min(ni[i + WORDS_LEFT], s.constants[MAX_WORDS])
-    flits = put_flits(words, s.constants[FLIT_WORDS])
-    if s.constants[LOGGING]:
-        note(s, 4 * tile + L_INJECT, packet, ni[i + N_FROM], t << 8 | words)
-    p = packet * K_WIDTH
-    s.destinations[packet] = ni[i + N_TO]
-    packets[p + K_DST] = ni[i + N_INTO]
-    packets[p + K_WORDS] = words
-    packets[p + K_OP] = ni[i + N_OP]
-    packets[p + K_RECORD] = ni[i + N_RECORD]
-    packets[p + K_INJECT] = t
-    packets[p + K_FLITS] = flits
-    ni[i + N_FROM] += words
-    ni[i + N_INTO] += words
-    ni[i + WORDS_LEFT] -= words
-    packets[p + K_SEMAPHORE] = ni[i + N_SEMAPHORE] if ni[i + WORDS_LEFT] == 0 else 0
-    ni[i + N_PACKET] = packet
-    ni[i + FLITS_LEFT] = flits
+from .ways import way
 
 
 @hot
@@ -163,84 +119,9 @@ def arrive(s: Engines, n: Network, t: int) -> int:
 
 
 @hot
-def free_vc(n: Network, o: int, pointer: int) -> int:
-    """The first VC with a credit of the output of row ``o``, from a pointer on, as a bit; or 0."""
-    can = n.outputs[o + O_VCS] & VC_MASK
-    behind = can >> pointer << pointer
-    found = behind if behind else can
-    return wide(found & -found)
-
-
-@hot
-def entry(s: Engines, n: Network, o: int, pointer: int, to: int) -> int:
-    """The VC, as a bit, with which a packet to tile ``to`` begins at the NI's output of row ``o``,
-    or 0 if it has to wait for a credit.
-    """
-    if s.constants[ORDERED]:
-        return wide(first_channel(s, n, to) & n.outputs[o + O_VCS])
-    return free_vc(n, o, pointer)
-
-
-@hot
-def goes_on(s: Engines, n: Network, o: int, bit: int) -> int:
-    """Whether a flit behind a packet's head can follow on VC ``bit``, as 0 or not."""
-    return bit if s.constants[WHOLE] else wide(bit & n.outputs[o + O_VCS])
-
-
-@hot
 def down_buffer(n: Network, o: int, vc: int) -> int:
     """The buffer behind VC ``vc`` of the output of row ``o``."""
     return wide(n.outputs[o + O_DOWN] + vc * n.kinds[n.outputs[o + O_KIND] + Y_STRIDE])
-
-
-@hot
-def send(s: Engines, n: Network, tile: int, bit: int, packet: int, ends: int) -> None:
-    """A tile's flit, ``tail << 1 | head``, goes to its router on a VC that has a credit."""
-    o, vc = (s.constants[NI_PORT0] + tile) * O_WIDTH, first_bit(bit)
-    if ends & 1 or s.constants[WHOLE] == 0:
-        debit(n, o, vc)
-    enter(s, n, down_buffer(n, o, vc), packet << 2 | ends)
-    n.counts[FLITS] += 1
-
-
-@hot
-def inject(s: Engines, n: Network, t: int) -> int:
-    """Every NI with something to send sends a flit if it has a credit; returns the next cycle to
-    look at.
-    """
-    soon, kept, ni = wide(NEVER), 0, s.interfaces
-    for index in range(n.counts[INJECTING_N]):
-        tile = wide(n.injecting[index])
-        n.injecting[kept] = tile
-        i, o = tile * N_WIDTH, (s.constants[NI_PORT0] + tile) * O_WIDTH
-        head = 1 if ni[i + FLITS_LEFT] == 0 else 0
-        if head:
-            bit = entry(s, n, o, wide(ni[i + N_VC_NEXT]), wide(ni[i + N_TO]))
-        else:
-            bit = goes_on(s, n, o, wide(ni[i + N_VC]))
-        if bit == 0:
-            kept += 1
-            continue
-        soon = t + 1
-        if head:
-            start_packet(s, tile, t)
-            ni[i + N_VC] = bit
-            ni[i + N_VC_NEXT] = first_bit(bit) + 1
-        ni[i + FLITS_LEFT] -= 1
-        ni[i + INJECTED] += 1
-        tail = 2 if ni[i + FLITS_LEFT] == 0 else 0
-        send(s, n, tile, bit, wide(ni[i + N_PACKET]), tail | head)
-        if tail == 0 or ni[i + WORDS_LEFT] > 0:
-            kept += 1
-            continue
-        ni[i + DESCRIPTOR] += 1
-        ni[i + DESCRIPTORS_LEFT] -= 1
-        if ni[i + DESCRIPTORS_LEFT] > 0:
-            end_at(s, 4 * tile + 3, t + 1 + DESCRIPTOR_CYCLES)
-        else:
-            end_at(s, 4 * tile + 2, t + 1)
-    n.counts[INJECTING_N] = kept
-    return wide(soon)
 
 
 @hot

@@ -1,9 +1,9 @@
 """Synthetic traffic on the routers of the array: sources and sinks in place of its engines.
 
 A source makes packets by a Bernoulli process a cycle, whatever the network does, and sends them in
-order, a flit a cycle, by the rules of the NI (network.py). A packet made in cycle t may leave in t;
-its latency counts from there until its last flit is delivered, so queueing at the source is part of
-it. Each source has a random generator of its own (xorshift64, Marsaglia 2003), so what one makes
+order, a flit a cycle, by the rules of ``interfaces``. A packet made in cycle t may leave in t; its
+latency counts from there until its last flit is delivered, so queueing at the source is part of it.
+Each source has a random generator of its own (xorshift64, Marsaglia 2003), so what one makes
 doesn't depend on when the others may send.
 """
 
@@ -17,8 +17,9 @@ from tokenpath.sim.compiled import variant
 from .allocators import request_any
 from .columns import *
 from .events import delivered, due, end_at, next_event
+from .interfaces import entry, goes_on, send
 from .jit import first_bit, hot, inner, pointer64, wide
-from .network import entry, goes_on, request, routers_with, send
+from .network import request, routers_with
 from .state import I64, Engines, Network, engines_at, network_at
 
 # source: NEXT: when its next packet is made; LEFT: flits of the packet that it sends; TRACE: the
