@@ -47,9 +47,8 @@ POINTS = (
     *(_channels(vcs, bits, depth) for vcs in (2, 4) for bits in (32, 64) for depth in (4, 8)),
 )
 CHOICES = (
-    *("wormhole-d4", "deflection", "vc1-d4", "vc2-d4", "vc2-d4-s2", "vc2-d4-s3", "vc2-d4-matrix"),
-    *("vc2-d4-output_first", "vc2-d4-islip2", "vc2-d4-wavefront", "vc2-d4-o1turn"),
-    *("vc2-d4-west_first", "vc2-d4-odd_even", "vc2-d4-cut_through", "vc2-d4-ordered", "vc4-d4"),
+    *("wormhole-d4", "deflection", "vc1-d4", "vc2-d4", "vc2-d4-s2", "vc2-d4-s3"),
+    *("vc2-d4-islip2", "vc2-d4-wavefront", "vc2-d4-odd_even", "vc2-d4-cut_through", "vc4-d4"),
 )
 """Routers whose flits have 32 bits; packets of up to 4 flits where a credit is for a whole one."""
 

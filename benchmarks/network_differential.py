@@ -35,7 +35,7 @@ from tokenpath.sim.verilated_network import CREDITLESS, FLIT_WORDS, VerilatedNet
 
 from .common import markdown
 
-CASES, MACHINES = 12_000, 100
+CASES, MACHINES = 10_080, 63
 ROUTERS = (
     *("wormhole-d1", "wormhole-d2", "wormhole-d4", "wormhole-d16"),
     *("vc1-d1-s2", "vc2-d1", "vc2-d3-s2", "vc3-d2", "vc4-d2-s2", "vc4-d4", "vc8-d1-s2"),
