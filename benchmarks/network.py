@@ -36,7 +36,7 @@ def like(topology: str, size: int, link: int, vcs: int, buffer: int) -> Arch:
     shape = {"mesh": "line", "torus": "ring"}[topology]
     dim = f"{shape}{size}@die(latency={latency},cpf=1)"
     depth = max(1, buffer - 2 * (latency - 1))  # RouterParams.buffer_flits adds the loop
-    router = RouterParams(kind="vc", vcs=vcs, depth=depth, stages=2)
+    router = RouterParams(kind="vc", vcs=vcs, depth=depth, local_depth=buffer, stages=2)
     return replace(PRESETS["edge"].on(f"{dim},{dim}"), router=router)
 
 
@@ -95,9 +95,7 @@ def curves() -> str:
         "BookSim2's sink reads a flit a cycle later, and its credits take a cycle longer, which a "
         'packet longer than a buffer feels. Column "stages" takes both out. What is left is mostly '
         "less waiting here: a head takes its VC and the crossbar in one allocation, where BookSim2 "
-        "throws a speculative grant away when its VC allocation fails. Buffers at the sources have "
-        "two flits fewer than BookSim2's, as longer links add to a router's depth: neighbor with "
-        "packets longer than those is limited by its sources.\n"
+        "throws a speculative grant away when its VC allocation fails.\n"
     )
     return markdown(head, rows) + "\n" + said
 

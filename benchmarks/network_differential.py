@@ -37,7 +37,7 @@ from .common import markdown
 
 CASES, MACHINES = 10_080, 63
 ROUTERS = (
-    *("wormhole-d1", "wormhole-d2", "wormhole-d4", "wormhole-d16"),
+    *("wormhole-d1", "wormhole-d2-l5", "wormhole-d4", "wormhole-d16-l1"),
     *("vc1-d1-s2", "vc2-d1", "vc2-d3-s2", "vc3-d2", "vc4-d2-s2", "vc4-d4", "vc8-d1-s2"),
     *("vc2-d1-s3", "vc4-d2-s3-matrix", "vc2-d2-matrix", "vc8-d2-s3-wavefront"),
     *("vc2-d2-output_first", "vc4-d1-islip2-matrix", "vc3-d3-s2-islip3", "vc4-d2-s3-islip2"),

@@ -29,7 +29,7 @@ def make_router(
         bits = epoch_bits(Topology(dims=tuple(dims)))
         return DeflectionRouter(dims=dims, flit_words=flit_words, epoch_bits=bits)
     ports = Ports(dims=dims, hub=hub)
-    depths, cycles = [params.depth], [1]
+    depths, cycles = [params.local_flits], [1]
     for port in range(1, ports.inputs[-1] + 1):
         tier = ports.dims[ports.dim_of(port) or 0].tier
         depths.append(params.buffer_flits(tier))
@@ -58,7 +58,7 @@ def make_injector(*, arch: Arch, flit_words: int, descriptors: int) -> Injector:
     packet_flits = put_flits(arch.max_packet_words, flit_words)
     return Injector(
         flit_words=flit_words, vcs=arch.vcs, lanes=router.local,
-        depth=router.slots(router.depth, packet_flits), max_words=arch.max_packet_words,
+        depth=router.slots(router.local_flits, packet_flits), max_words=arch.max_packet_words,
         descriptors=descriptors, whole_packets=router.whole_packets,
         ordered=[dim.size for dim in arch.topology.dims] if router.ordered else None,
     )  # fmt: skip

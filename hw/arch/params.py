@@ -146,7 +146,7 @@ class Arch:
             f"give at least {self.store_latency + 1}",
         )
         self.router.channels(self.topology.dims)
-        for flits in {self.router.depth, *map(self.router.buffer_flits, self._tiers)}:
+        for flits in {self.router.local_flits, *map(self.router.buffer_flits, self._tiers)}:
             self.router.slots(flits, self.packet_flits)
 
     @property

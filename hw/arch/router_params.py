@@ -32,8 +32,9 @@ class RouterParams:
     no buffers but a register at each input, packets of one flit, one cycle a hop, nothing to choose
     (``hw.arch.deflection``).
 
-    ``stages``: with 2 a register between switch allocation and the link, which adds a cycle to
-    every hop; with 3 a head takes its VC in the cycle before it asks for the switch.
+    ``local_depth``: flits of a VC's buffer at the local port, 0 for ``depth``. ``stages``: with 2 a
+    register between switch allocation and the link, which adds a cycle to every hop; with 3 a head
+    takes its VC in the cycle before it asks for the switch.
     ``allocator``, ``arbiter`` and ``iterations`` (of output_first; more than one is iSLIP):
     ``hw.arch.allocation``. ``routing``: ``hw.arch.ways``; west_first and odd_even are adaptive.
     ``switching``: with cut_through a credit is room for a whole packet, of which a buffer has
@@ -44,6 +45,7 @@ class RouterParams:
 
     kind: str = "wormhole"
     depth: int = 4
+    local_depth: int = 0
     vcs: int = 1
     stages: int = 1
     allocator: str = "input_first"
@@ -62,6 +64,11 @@ class RouterParams:
         require(
             self.kind != "deflection" or self.depth == RouterParams.depth,
             f"a deflection router has no depth to choose, not {self.depth}; leave it out",
+        )
+        require(
+            0 <= self.local_depth <= 64 and (self.kind != "deflection" or not self.local_depth),
+            f"router local_depth {self.local_depth} flits is outside 0..64, or of a deflection "
+            "router, which has none; give 0 for that of the links",
         )
         for name, choices in _CHOICES.items():
             value = getattr(self, name)
@@ -97,19 +104,22 @@ class RouterParams:
 
     @classmethod
     def parse(cls, text: str) -> "RouterParams":
-        """Read ``deflection``, ``wormhole-d4`` or ``vc4-d8-s2``: kind and VCs, depth, stages (1 if
-        not given); behind them, in any order, a choice each: ``output_first``, ``islip2``
-        (output_first of two iterations), ``wavefront``, ``matrix``, ``o1turn``, ``west_first``,
-        ``odd_even``, ``cut_through``, ``bubble``, ``ordered``.
+        """Read ``deflection``, ``wormhole-d4``, ``vc4-d8-s2``, ``vc2-d4-l8``: kind and VCs, depth,
+        that of the local port and stages where they are given; behind them, in any order, a choice
+        each: ``output_first``, ``islip2`` (output_first of two iterations), ``wavefront``,
+        ``matrix``, ``o1turn``, ``west_first``, ``odd_even``, ``cut_through``, ``bubble``,
+        ``ordered``.
 
         Raises InputError.
         """
         if text == "deflection":
             return cls(kind=text)
-        found = re.fullmatch(r"([a-z]+?)(\d*)-d(\d+)(?:-s(\d+))?((?:-[a-z][a-z_0-9]+)*)", text)
+        found = re.fullmatch(
+            r"([a-z]+?)(\d*)-d(\d+)(?:-l(\d+))?(?:-s(\d+))?((?:-[a-z][a-z_0-9]+)*)", text
+        )
         require(found is not None, f"router {text!r}: {_FORM}")
         assert found is not None
-        kind, vcs, depth, stages, rest = found.groups()
+        kind, vcs, depth, local, stages, rest = found.groups()
         chosen: dict[str, object] = {}
         for word in rest.split("-")[1:]:
             one = _word(word)
@@ -117,7 +127,8 @@ class RouterParams:
             require(not chosen.keys() & one.keys(), f"router {text!r}: {word!r} is a second choice")
             chosen |= one
         return cls(
-            kind=kind, depth=int(depth), vcs=int(vcs or 1), stages=int(stages or 1),
+            kind=kind, depth=int(depth), local_depth=int(local or 0), vcs=int(vcs or 1),
+            stages=int(stages or 1),
             **chosen,  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -126,6 +137,7 @@ class RouterParams:
         if self.kind == "deflection":
             return self.kind
         parts = [self.kind + (str(self.vcs) if self.kind == "vc" else ""), f"d{self.depth}"]
+        parts += [f"l{self.local_depth}"] if self.local_depth else []
         parts += [f"s{self.stages}"] if self.stages > 1 else []
         if self.iterations > 1:
             parts.append(f"islip{self.iterations}")
@@ -217,7 +229,9 @@ class RouterParams:
     @property
     def local_flits(self) -> int:
         """Depth of the buffer between a tile and its router."""
-        return deflection.SLOTS if self.kind == "deflection" else self.depth
+        if self.kind == "deflection":
+            return deflection.SLOTS
+        return self.local_depth or self.depth
 
     @property
     def extra_cycles(self) -> int:

@@ -41,9 +41,9 @@ def draw_router(rng: random.Random, arch: Arch, *, ordered: bool) -> RouterParam
 
 
 def _drawn_router(rng: random.Random, packet_flits: int) -> RouterParams:
-    depth = rng.choice((1, 1, 2, 3, 4))
+    depth, local = rng.choice((1, 1, 2, 3, 4)), rng.choice((0, 0, 0, packet_flits, 1))
     if rng.random() < 0.5:
-        return RouterParams(depth=depth)
+        return RouterParams(depth=depth, local_depth=min(64, local))
     allocator = rng.choice((*ALLOCATORS, "input_first"))
     switching = rng.choice((*SWITCHINGS, "wormhole", "wormhole"))
     return RouterParams(

@@ -73,7 +73,10 @@ def queue_rows(network: Network) -> I64:
 
 def buffer_depths(arch: Arch) -> list[int]:
     """Depth of an input buffer: of the local port, then behind a link of each dimension."""
-    return [arch.router.depth, *(arch.router.buffer_flits(dim.tier) for dim in arch.topology.dims)]
+    return [
+        arch.router.local_flits,
+        *(arch.router.buffer_flits(dim.tier) for dim in arch.topology.dims),
+    ]
 
 
 def _aligned(words: int) -> I32:

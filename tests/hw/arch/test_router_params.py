@@ -30,7 +30,8 @@ def test_a_ring_has_a_half_of_the_virtual_channels_for_each_dateline_class() -> 
     "text",
     [
         "wormhole-d4", "vc1-d2", "vc4-d8-s2", "vc4-d8-s3-islip2-matrix-o1turn-cut_through",
-        "vc2-d16-output_first-bubble-ordered", "vc1-d4-wavefront-odd_even",
+        "wormhole-d4-l8", "vc2-d4-l6-s2-matrix", "vc2-d16-output_first-bubble-ordered",
+        "vc1-d4-wavefront-odd_even",
     ],
 )  # fmt: skip
 def test_a_router_is_its_text(text: str) -> None:

@@ -104,7 +104,7 @@ class Reference:
             tile.pc, tile.working = [0, 0, 0], [False] * 3
             tile.fifo.clear()
             tile.room = self.arch.stream_depth
-            tile.send_credits = [self._slots(self.router.depth)] * self.router.vcs
+            tile.send_credits = [self._slots(self.router.local_flits)] * self.router.vcs
         quiet = 0
         while True:
             due = self.calendar.pop(self.now, [])
