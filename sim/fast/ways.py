@@ -80,15 +80,13 @@ def o1turn_way(s: Engines, n: Network, node: int, vc: int, to: int) -> int:
 
 @inner
 def adaptive_way(s: Engines, n: Network, node: int, source: int, to: int) -> int:
-    """The way in a mesh, its port counted from the node's first: 1 and 2 lead east and west, 3 and
-    4 up and down.
-    """
-    x, y = n.coordinates[2 * node], n.coordinates[2 * node + 1]
-    across, up = n.coordinates[2 * to] - x, n.coordinates[2 * to + 1] - y
-    one, two = 1 if across > 0 else 2, 3 if up > 0 else 4
-    if across == 0 or up == 0:
-        port = one if across else (two if up else 0)
-        return wide(port << VC_BITS)
+    """The way in a mesh, its port counted from the node's first: 1 and 2 lead east and west."""
+    one = wide(n.routes[n.rows[2 * node] + n.coordinates[2 * to]] >> VC_BITS)
+    two = wide(n.routes[n.rows[2 * node + 1] + n.coordinates[2 * to + 1]] >> VC_BITS)
+    if one == 0 or two == 0:
+        return wide((one | two) << VC_BITS)
+    x = n.coordinates[2 * node]
+    across = n.coordinates[2 * to] - x
     go = turn = True
     if s.constants[ROUTING] == WEST_FIRST:
         turn = across > 0

@@ -16,6 +16,8 @@ from tokenpath.sim.fast import columns, network_tables, tables, ways
     [
         ("vc4-d4-o1turn", "mesh:3x4"), ("vc2-d4-o1turn", "full3@die,line2@die,switch3@die"),
         ("vc2-d4-west_first", "mesh:5x4"), ("vc1-d4-odd_even", "mesh:5x4"),
+        ("vc2-d4-west_first", "mesh:1x4"), ("vc1-d4-odd_even", "mesh:1x4"),
+        ("vc2-d4-west_first", "mesh:4x1"), ("vc1-d4-odd_even", "mesh:2x2"),
         ("vc4-d4-ordered", "torus:4x3"), ("vc4-d16-bubble", "torus:4x3"),
         ("vc2-d16-bubble-ordered", "ring3@die,line2@die"),
         ("vc4-d4-ordered", "switch3@die,ring4@die"),
