@@ -18,6 +18,7 @@ ARRIVAL = ("cycle", "tile", "vc", "ends", "first", "second")
 (CYCLE, TILE, VC, ENDS, FIRST, SECOND) = range(len(ARRIVAL))
 HEAD, TAIL = 1, 2
 PLACE_BITS = 8
+PLACE_MASK = (1 << PLACE_BITS) - 1
 NOISE = 2654435761
 
 
@@ -56,7 +57,7 @@ class Sent:
         """
         if fault := self._not_once(arrivals):
             return fault
-        packet, place = arrivals[:, SECOND] >> PLACE_BITS, arrivals[:, SECOND] & 255
+        packet, place = arrivals[:, SECOND] >> PLACE_BITS, arrivals[:, SECOND] & PLACE_MASK
         here = self.at[packet] + place
         last = place == self.flits[packet] - 1
         checks = (
@@ -73,7 +74,7 @@ class Sent:
 
     def _not_once(self, arrivals: I64) -> str:
         """The first flit that nobody sent, or that came twice or never."""
-        packet, place = arrivals[:, SECOND] >> PLACE_BITS, arrivals[:, SECOND] & 255
+        packet, place = arrivals[:, SECOND] >> PLACE_BITS, arrivals[:, SECOND] & PLACE_MASK
         known = packet < len(self.flits)
         known &= place < self.flits[np.where(known, packet, 0)]
         if not known.all():
@@ -89,8 +90,8 @@ class Sent:
 def _named(arrival: I64) -> str:
     cycle, tile, vc, _, _, second = arrival.tolist()
     return (
-        f"flit {second & 255} of packet {second >> PLACE_BITS}, in cycle {cycle} at tile {tile} on "
-        f"VC {vc},"
+        f"flit {second & PLACE_MASK} of packet {second >> PLACE_BITS}, in cycle {cycle} at tile "
+        f"{tile} on VC {vc},"
     )
 
 
