@@ -11,8 +11,7 @@ from tokenpath.hw.arbiter import choose
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.beat import tree_sum
 from tokenpath.hw.flit import destination
-from tokenpath.hw.network import instance, link_nodes
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.network import Nodes, link_nodes
 from tokenpath.hw.sequencer import START_CYCLES
 from tokenpath.hw.tile import Tile, host_members
 
@@ -41,8 +40,8 @@ class Array(wiring.Component):
 
         :meth:`modules` has those modules. Simulation in Python needs the components themselves.
         """
-        self.arch, self.black_boxes = arch, black_boxes
-        self._signatures: dict[str, wiring.Signature] = {}
+        self.arch = arch
+        self._nodes = Nodes(arch, "tile", lambda arch: Tile(arch=arch), black_boxes=black_boxes)
         self.tiles: list[Any] = []
         ports = {
             name: Out(member.shape) if member.flow == Out else In(member.shape)
@@ -60,40 +59,16 @@ class Array(wiring.Component):
 
     def modules(self) -> dict[str, wiring.Component]:
         """The different components that an array is made of, by module name."""
-        hubs = [f"switch{i}" for i, dim in enumerate(self.arch.topology.dims) if dim.has_hub]
-        return {kind: self._make(kind) for kind in ("tile", *hubs)}
+        return self._nodes.modules()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        topology = self.arch.topology
-        self.tiles = [self._place(m, f"tile{i}", "tile") for i in range(topology.tiles)]
-        switches = [
-            self._place(m, f"node{node}", f"switch{topology.switch_of(node)[0]}")
-            for node in range(topology.tiles, topology.nodes)
-        ]
-        link_nodes(m, self.arch, [*self.tiles, *switches])
+        nodes = self._nodes.place(m, "tile")
+        self.tiles = nodes[: self.arch.tiles]
+        link_nodes(m, self.arch, nodes)
         self._host(m)
         self._time(m)
         return m
-
-    def _make(self, kind: str) -> Any:
-        arch = self.arch
-        if kind == "tile":
-            return Tile(arch=arch)
-        return make_router(
-            dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router,
-            hub=int(kind.removeprefix("switch")), packet_flits=arch.packet_flits,
-        )  # fmt: skip
-
-    def _place(self, m: Module, name: str, kind: str) -> Any:
-        """A tile or switch: the component, or the interface of an Instance."""
-        if not self.black_boxes:
-            component = self._make(kind)
-            m.submodules[name] = component
-            return component
-        if kind not in self._signatures:
-            self._signatures[kind] = self._make(kind).signature
-        return instance(m, name, kind, self._signatures[kind])
 
     def _host(self, m: Module) -> None:
         sizes = [dim.size for dim in self.arch.topology.dims]

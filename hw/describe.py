@@ -19,7 +19,7 @@ from tokenpath.hw.array import Array
 from tokenpath.hw.flit import DESCRIPTOR, HEADER, destination
 from tokenpath.hw.load import SLOTS
 from tokenpath.hw.router import Router
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import router_of
 from tokenpath.hw.sequencer import START_CYCLES, row_layout
 from tokenpath.hw.tile import COUNTS, Space, Tile
 from tokenpath.hw.verilog import array_verilog, module_verilog
@@ -113,13 +113,7 @@ def _make(arch: Arch, unit: str, node: int | None) -> _Unit:
     topology = arch.topology
     node = middle_tile(arch) if node is None else node
     hub = topology.switch_of(node)[0] if node >= topology.tiles else None
-    router = make_router(
-        dims=topology.dims,
-        flit_words=arch.flit_words,
-        params=arch.router,
-        hub=hub,
-        packet_flits=arch.packet_flits,
-    )
+    router = router_of(arch, hub)
     return _Unit(router, {"router": module_verilog(router, "router")}, node)
 
 

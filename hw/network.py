@@ -1,6 +1,6 @@
 """Network: routers, switches and links as the topology says, without the tiles."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.flit import channel, destination, flits
 from tokenpath.hw.link import Link
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import router_of
 
 
 class Network(wiring.Component):
@@ -26,8 +26,8 @@ class Network(wiring.Component):
 
         :meth:`modules` has those modules.
         """
-        self.arch, self.black_boxes = arch, black_boxes
-        self._modules: dict[str, Any] = {}
+        self.arch = arch
+        self._nodes = Nodes(arch, "router", router_of, black_boxes=black_boxes)
         tiles, links = arch.tiles, len(arch.topology.links)
         shape = {"flit_words": arch.flit_words, "vcs": arch.vcs}
         members = {
@@ -42,14 +42,11 @@ class Network(wiring.Component):
 
     def modules(self) -> dict[str, Any]:
         """The different components that a network has at its nodes, by module name."""
-        for kind in self._kinds():
-            if kind not in self._modules:
-                self._modules[kind] = self._make(kind)
-        return self._modules
+        return self._nodes.modules()
 
     def elaborate(self, platform: object) -> Module:
         m, topology = Module(), self.arch.topology
-        nodes = [self._place(m, f"node{n}", kind) for n, kind in enumerate(self._kinds())]
+        nodes = self._nodes.place(m, "node")
         sizes = [dim.size for dim in topology.dims]
         for tile, router in enumerate(nodes[: topology.tiles]):
             m.d.comb += router.position.eq(destination(sizes, tile))
@@ -66,23 +63,53 @@ class Network(wiring.Component):
             ]
         return m
 
-    def _place(self, m: Module, name: str, kind: str) -> Any:
-        if self.black_boxes:
-            return instance(m, name, kind, self.modules()[kind].signature)
-        m.submodules[name] = component = self._make(kind)
-        return component
 
-    def _kinds(self) -> list[str]:
-        topology = self.arch.topology
-        switches = range(topology.tiles, topology.nodes)
-        hubs = [f"switch{topology.switch_of(node)[0]}" for node in switches]
-        return ["router"] * topology.tiles + hubs
+class Nodes:
+    """The components at the nodes of an Arch: ``make(arch)`` at its tiles, switches behind them.
 
-    def _make(self, kind: str) -> Any:
-        arch, hub = self.arch, None if kind == "router" else int(kind.removeprefix("switch"))
-        return make_router(
-            dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router, hub=hub
-        )
+    A module's name is ``tile`` or "switch0" ... of the dimensions that have one. With
+    ``black_boxes`` nodes are Instances of these modules.
+    """
+
+    def __init__(
+        self, arch: Arch, tile: str, make: Callable[[Arch], Any], *, black_boxes: bool
+    ) -> None:
+        self._arch, self._tile, self._make, self._black_boxes = arch, tile, make, black_boxes
+        self._modules: dict[str, Any] = {}
+
+    def modules(self) -> dict[str, Any]:
+        """The different components, by module name."""
+        for kind in (self._kind(node) for node in range(self._arch.topology.nodes)):
+            self._module(kind)
+        return self._modules
+
+    def place(self, m: Module, tile: str) -> list[Any]:
+        """All nodes as submodules, tiles named ``tile`` and their number: components, or the
+        interfaces of Instances."""
+        placed: list[Any] = []
+        for node in range(self._arch.topology.nodes):
+            kind = self._kind(node)
+            name = f"{tile if node < self._arch.tiles else 'node'}{node}"
+            if self._black_boxes:
+                placed.append(instance(m, name, kind, self._module(kind).signature))
+            else:
+                m.submodules[name] = component = self._made(kind)
+                placed.append(component)
+        return placed
+
+    def _kind(self, node: int) -> str:
+        topology = self._arch.topology
+        return self._tile if node < topology.tiles else f"switch{topology.switch_of(node)[0]}"
+
+    def _module(self, kind: str) -> Any:
+        if kind not in self._modules:
+            self._modules[kind] = self._made(kind)
+        return self._modules[kind]
+
+    def _made(self, kind: str) -> Any:
+        if kind == self._tile:
+            return self._make(self._arch)
+        return router_of(self._arch, int(kind.removeprefix("switch")))
 
 
 def instance(m: Module, name: str, kind: str, signature: wiring.Signature) -> Any:

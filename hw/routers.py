@@ -42,14 +42,17 @@ def make_router(
         packet_flits = 1
     slots = [params.slots(depth, packet_flits) for depth in depths]
     return VcRouter(
-        dims=dims,
-        flit_words=flit_words,
-        depths=depths,
-        cycles=cycles,
-        slots=slots,
-        params=params,
+        dims=dims, flit_words=flit_words, depths=depths, cycles=cycles, slots=slots, params=params,
         hub=hub,
-    )
+    )  # fmt: skip
+
+
+def router_of(arch: Arch, hub: int | None = None) -> Router:
+    """The router of a tile of ``arch``, or with ``hub`` that dimension's switch."""
+    return make_router(
+        dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router, hub=hub,
+        packet_flits=arch.packet_flits,
+    )  # fmt: skip
 
 
 def make_injector(*, arch: Arch, flit_words: int, descriptors: int) -> Injector:

@@ -16,7 +16,7 @@ from tokenpath.hw.counters import Counters
 from tokenpath.hw.flit import DESCRIPTOR, channel
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
 from tokenpath.hw.reader import StreamReader
-from tokenpath.hw.routers import make_injector, make_router
+from tokenpath.hw.routers import make_injector, router_of
 from tokenpath.hw.semaphores import Semaphores
 from tokenpath.hw.sequencer import Sequencer, row_layout
 from tokenpath.hw.sink import Sink
@@ -87,14 +87,8 @@ class Tile(wiring.Component):
 
     def __init__(self, *, arch: Arch) -> None:
         self.arch = arch
-        topology = arch.topology
         arch.router.check_programs()
-        self.router = make_router(
-            dims=topology.dims,
-            flit_words=arch.flit_words,
-            params=arch.router,
-            packet_flits=arch.packet_flits,
-        )
+        self.router = router_of(arch)
         members: dict[str, Any] = {"position": In(self.router.position.shape())}
         for port in self.router.ports.inputs[1:]:
             lanes = self.router.ports.lanes(port)

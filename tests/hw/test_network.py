@@ -24,6 +24,16 @@ def test_nodes_and_links_follow_the_topology() -> None:
     assert set(alone.signature.members) == {"i", "o"}, "no link, nothing to watch"
 
 
+@pytest.mark.parametrize("router", ["vc2-d16-cut_through", "vc1-d16-bubble"])
+def test_credits_of_routers_and_switches_are_for_whole_packets(router: str) -> None:
+    arch = SMALL.on("ring3@die,switch2@board", router)
+    found = Network(arch=arch, black_boxes=True).modules()
+    assert set(found) == {"router", "switch1"}
+    assert arch.packet_flits == 8
+    for one in found.values():
+        assert one.slots == tuple(depth // 8 for depth in one.depths)
+
+
 def test_a_flit_takes_its_way_and_is_seen_on_its_links() -> None:
     arch = replace(SMALL.on(TEXT), flit_words=2)
     dut, seen = Network(arch=arch), []
