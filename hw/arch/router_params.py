@@ -120,6 +120,7 @@ class RouterParams:
         require(found is not None, f"router {text!r}: {_FORM}")
         assert found is not None
         kind, vcs, depth, local, stages, rest = found.groups()
+        require(kind != "deflection", f"router {text!r}: deflection has nothing to choose; {_FORM}")
         chosen: dict[str, object] = {}
         for word in rest.split("-")[1:]:
             one = _word(word)

@@ -298,7 +298,7 @@ def test_deflection_has_traffic_and_no_program(capsys: pytest.CaptureFixture[str
     assert run([*net, "--loads", "0.1"]) == 0
     assert "no flit stays longer than 512" in " ".join(capsys.readouterr().out.split())
     for options, said in {
-        ("--router", "deflection-d8"): "has no depth to choose, not 8; leave it out",
+        ("--router", "deflection-d4"): "'deflection-d4': deflection has nothing to choose; write",
         ("--packets", "5"): "sends the flits of a packet of 5 apart: give packets of one flit",
         ("--topology", "flat:9"): "has no full, as in full9@die; give dimensions of line and ring",
     }.items():
@@ -316,3 +316,6 @@ def test_traffic_replays_a_trace(capsys: pytest.CaptureFixture[str], tmp_path: P
     found = answer(capsys, *SMALL_NET, "--trace", str(trace))
     assert (found["packets"], found["last_delivery"], found["flit_hops"]) == (1, 10, 20)
     assert "can't read the trace" in refusal(capsys, *SMALL_NET, "--trace", "none.csv")
+    for option, value in (("--loads", "0.1"), ("--plot", str(tmp_path / "curve.svg"))):
+        said = refusal(capsys, *SMALL_NET, "--trace", str(trace), option, value)
+        assert f"a trace has its own load and no curve; leave {option} out" in said

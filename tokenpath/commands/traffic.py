@@ -77,6 +77,9 @@ def traffic(
 
     machine = Arch.load(arch).on(topology, router)
     if trace is not None:
+        if loads is not None or plot is not None:
+            option = "--plot" if loads is None else "--loads"
+            raise InputError(f"a trace has its own load and no curve; leave {option} out")
         emit(*_replayed(machine, trace), as_json)
         return
     load = Load(

@@ -117,6 +117,9 @@ def test_a_deflection_router_has_nothing_to_choose() -> None:
     assert (str(router), router.keeps_order, router.extra_cycles) == ("deflection", False, 0)
     assert (router.local_flits, RouterParams(depth=3).local_flits) == (2, 3)
     assert router.channels(TINY.on("torus:4x4").topology.dims) == 1
+    for text in ("deflection-d4", "deflection-d8-s2-matrix"):
+        with pytest.raises(InputError, match=f"'{text}': deflection has nothing to choose; write"):
+            RouterParams.parse(text)
     with pytest.raises(InputError, match="a deflection router has no depth to choose, not 8"):
         RouterParams(kind="deflection", depth=8)
     with pytest.raises(InputError, match="a deflection router has no vcs to choose"):
