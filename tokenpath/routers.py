@@ -55,25 +55,25 @@ def compare(
     """Every router on every topology, one after the other.
 
     The token is at ``position``, or the last that the context holds. ``cost`` measures a machine's
-    router. Raises InputError for what doesn't fit together.
+    router. Raises InputError for what doesn't fit together, before anything is measured.
     """
-    for topology in topologies:
-        net = arch.on(topology)
-        mapping = plan(spec.shape, net, context=context)
+    nets = [arch.on(topology) for topology in topologies]
+    machines = [[net.on(router=router) for router in routers] for net in nets]
+    mappings = [plan(spec.shape, net, context=context) for net in nets]
+    for net, mapping, on_net in zip(nets, mappings, machines, strict=True):
         program = lower(mapping, spec, values=False)  # the same for every router
         last = position_of(program, position)
         load = Load(pattern=Pattern.parse("uniform", net.topology), rate=ZERO_LOAD)
-        for router in routers:
-            machine = net.on(router=router)
+        for machine in on_net:
             latency = zero_load(machine, load, QUICK)
             found = Compared(
                 topology=str(net.topology),
-                router=str(router),
+                router=str(machine.router),
                 zero_load=latency,
                 saturation=saturation(machine, load, latency, QUICK, step=0.01),
                 cost=cost(machine) if cost else None,
             )
-            if router.kind != "deflection":
+            if machine.router.kind != "deflection":
                 step = FastMachine(replace(program, arch=machine), values=False).step(0, last)
                 found = replace(
                     found, cycles=step.cycles, interconnect=step.ledger["interconnect"],

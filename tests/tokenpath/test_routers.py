@@ -39,6 +39,14 @@ def test_routers_that_a_topology_cannot_have_are_refused() -> None:
         list(compare(spec, arch, ["ring:4"], [RouterParams.parse("vc3-d2")]))
 
 
+def test_what_does_not_fit_is_refused_before_anything_is_measured() -> None:
+    spec, arch, measured = load("mathformer-add"), Arch.load("tiny"), []
+    kinds = [RouterParams.parse(text) for text in ("wormhole-d2", "vc2-d2-odd_even")]
+    with pytest.raises(InputError, match="routing odd_even has no dateline for a ring"):
+        list(compare(spec, arch, ["mesh:2x2", "torus:3x3"], kinds, advance=measured.append))
+    assert not measured
+
+
 def test_a_router_that_no_program_runs_on_has_traffic_only() -> None:
     spec, arch = load("mathformer-add"), Arch.load("tiny")
     kinds = [RouterParams.parse(text) for text in ("deflection", "wormhole-d2")]
