@@ -1,4 +1,5 @@
-"""Single faults of the hardware: one line of its source replaced by another, and the tests nearest.
+"""Single faults of the hardware: one line of its source replaced by another, and the tests nearest,
+or the machine on which the network differential finds it.
 
 Each ``old`` stands exactly once in its file.
 """
@@ -7,13 +8,16 @@ from typing import NamedTuple
 
 
 class Fault(NamedTuple):
-    """``file`` below hw/, without .py; ``tests`` of tests/hw, without test_ and .py."""
+    """``file`` below hw/, without .py; ``tests`` of tests/hw, without test_ and .py; ``machine``, a
+    router and a topology for ``benchmarks.network_differential``.
+    """
 
     name: str
     file: str
     old: str
     new: str
     tests: str = ""
+    machine: tuple[str, str] | None = None
 
     @property
     def nearest(self) -> list[str]:
@@ -21,6 +25,10 @@ class Fault(NamedTuple):
         names = self.tests.split() or [self.file]
         return [f"tests/hw/test_{name}.py" for name in names]
 
+
+ADAPTIVE, WAVEFRONT = ("vc2-d2-s3-islip2-odd_even", "mesh:3x2"), ("vc2-d2-wavefront", "mesh:2x2")
+BUBBLE, RING = ("vc1-d16-bubble", "ring:5"), ("vc2-d2", "ring:5")
+DEFLECTION = ("deflection", "mesh:3x3")
 
 FAULTS = (
     # --- engines and semaphores
@@ -176,4 +184,39 @@ FAULTS = (
           "Mux(old < new, new, old)", "Mux(old.as_unsigned() < new.as_unsigned(), new, old)"),
     Fault("the post of a packet comes with its head", "sink",
           "self.post.eq(Mux(self.i.valid & flit.tail", "self.post.eq(Mux(self.i.valid & flit.head"),
+    # --- routers that choose
+    Fault("an output is matched twice", "matcher",
+          "it & ~_any(matched, 0, i) & ~_any(matched, 1, o)", "it & ~_any(matched, 0, i)",
+          machine=ADAPTIVE),
+    Fault("every iteration of iSLIP moves its pointers", "matcher",
+          "if iteration == 0:", "if iteration >= 0:"),
+    Fault("the first diagonal is always the same", "matcher",
+          "with m.If(Cat(matched.values()).any()):", "with m.If(0):", machine=WAVEFRONT),
+    Fault("a head that has a VC asks for another", "vc_input",
+          "bit.eq(tag & ~held.any() & can)", "bit.eq(tag & can)", machine=ADAPTIVE),
+    Fault("an adaptive packet goes both ways", "vc_input",
+          "can = can & self.chosen[v][k]", "can = can & 1", machine=ADAPTIVE),
+    Fault("every flit of a packet gives its room back", "vc_input",
+          "Mux(self.tail, back, 0) if params.whole_packets", "back if params.whole_packets",
+          machine=BUBBLE),
+    Fault("every flit of a packet takes room for one", "vc_output",
+          "self.spent.eq(Mux(head, self.sent, 0))", "self.spent.eq(self.sent)", machine=BUBBLE),
+    Fault("a packet enters a ring without a bubble", "vc_output",
+          "there = can_enter if enters else can", "there = can", machine=BUBBLE),
+    Fault("a VC that a packet takes seems free in the next cycle", "vc_output",
+          "Mux(to[vc], tail & stays[vc], soon[vc])", "Mux(to[vc], stays[vc], soon[vc])",
+          machine=RING),
+    Fault("no turn from going east in an odd column, nor from the local port", "vc_route",
+          "Mux(west, ~odd, odd | ~going_east)", "Mux(west, ~odd, odd)", machine=ADAPTIVE),
+    Fault("one credit counts as two", "credits",
+          "self.twice.eq(count > 2)", "self.twice.eq(count > 1)", machine=BUBBLE),
+    Fault("a tile's flit enters far from where it wishes to go", "deflection_router",
+          "Mux(near.any(), _first(near), Mux(own.any(), _first(free), 0))",
+          "Mux(own.any(), _first(free), 0)", machine=DEFLECTION),
+    Fault("the lower of two young flits decides", "deflection_router",
+          "b_tells = Mux(before[upper, upper + step], b_says, ~a_says)", "b_tells = b_says",
+          machine=DEFLECTION),
+    Fault("a tile's flit to itself is lost beside another", "deflection_router",
+          "queue.delivered.eq(queue.here & ~some)", "queue.delivered.eq(queue.here)",
+          machine=DEFLECTION),
 )  # fmt: skip

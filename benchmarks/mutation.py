@@ -1,8 +1,9 @@
 """Single faults planted in the hardware, one at a time: do the tests notice?
 
 Each fault replaces one exact text of hw/ in a private copy of the repository. First the nearest
-tests of tests/hw run, then, if they pass, a small differential campaign in Amaranth's simulator. A
-fault is *killed* when one of them fails or hangs. The tests pass without the fault.
+tests of tests/hw run, then, if they pass, a small differential campaign in Amaranth's simulator; of
+faults of routers that choose, some cases of the network differential on one machine instead. A
+fault is *killed* when one of them fails or hangs. They pass without the fault.
 """
 
 import argparse
@@ -40,6 +41,14 @@ from benchmarks.differential import Campaign
 campaign = Campaign().run(1, 24, (0, 1, 14), "rtl")
 sys.exit(bool(campaign.failures))
 """
+NETWORK_CASES = """
+import sys, warnings
+warnings.simplefilter("ignore")
+from benchmarks.network_differential import Bench, Case, machine
+one = sys.argv[1:]
+bench = Bench(machine(*one))
+sys.exit(any(bench.compare(Case(1, *one, number)).difference for number in range(16)))
+"""
 
 EXPLAINED: dict[str, str] = {}
 """Why a fault survives, by its name."""
@@ -64,6 +73,7 @@ class Copy:
             **os.environ,
             "PYTHONPATH": str(self.root),
             "NUMBA_CACHE_DIR": str(folder / "numba"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         self.sound: dict[tuple[str, ...], str] = {}
@@ -97,18 +107,23 @@ class Copy:
         options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
         return self.fails(["-m", "pytest", *options, *names], TEST_SECONDS)
 
+    def network(self, machine: Sequence[str]) -> str:
+        """How cases of the network differential on a machine end."""
+        return self.fails(["-c", NETWORK_CASES, *machine], CAMPAIGN_SECONDS)
+
     def judge(self, fault: Fault) -> Outcome:
         """Plant a fault and look for a test that fails."""
-        start, names = time.monotonic(), tuple(fault.nearest)
+        start, names = time.monotonic(), fault.machine or tuple(fault.nearest)
+        check = self.network if fault.machine else self.tests
         if names not in self.sound:
-            self.sound[names] = self.tests(names)
+            self.sound[names] = check(names)
         if self.sound[names]:
             raise SystemExit(f"{' '.join(names)} fail without a fault; mend them first")
         killer = ""
         with self.planted(fault):
-            if how := self.tests(names):
+            if how := check(names):
                 killer = f"{' '.join(Path(name).name for name in names)} ({how})"
-            elif how := self.fails(["-c", CAMPAIGN], CAMPAIGN_SECONDS):
+            elif not fault.machine and (how := self.fails(["-c", CAMPAIGN], CAMPAIGN_SECONDS)):
                 killer = f"differential ({how})"
         return Outcome(fault, killer, time.monotonic() - start)
 
