@@ -10,7 +10,7 @@ from tokenpath.hw.arbiter import choose, place_of
 from tokenpath.hw.arch.deflection import SLOTS, Lanes, check_dims
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.router_params import RouterParams
-from tokenpath.hw.flit import coordinate_bits
+from tokenpath.hw.flit import coordinates
 from tokenpath.hw.route import hop
 from tokenpath.hw.router import Router
 
@@ -40,7 +40,7 @@ class DeflectionRouter(Router):
         )  # fmt: skip
         self.lanes = Lanes.of(dims)
         self.epoch_bits = epoch_bits
-        self._bits = coordinate_bits([dim.size for dim in dims])
+        self._sizes = [dim.size for dim in dims]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -77,7 +77,7 @@ class DeflectionRouter(Router):
         """The output lanes that bring a flit nearer to packed coordinates."""
         ways = len(self.lanes.outputs) // 2
         found: list[Value] = [Const(0, 1)] * (2 * ways)
-        here, there = self._coordinates(self.position), self._coordinates(to)
+        here, there = coordinates(self._sizes, self.position), coordinates(self._sizes, to)
         way = 0
         for dim, x, d in zip(self.ports.dims, here, there, strict=True):
             if dim.ports:
@@ -86,16 +86,12 @@ class DeflectionRouter(Router):
                 way += 1
         return found
 
-    def _coordinates(self, packed: Value) -> list[Value]:
-        ends = [sum(self._bits[: i + 1]) for i in range(len(self._bits))]
-        return [packed[e - bits : e] for e, bits in zip(ends, self._bits, strict=True)]
-
     def linked(self, port: int | None) -> Value:
         """Whether this tile has a link at a port."""
         if port is None:
             return Const(0, 1)
         i = self.ports.dim_of(port) or 0
-        dim, x = self.ports.dims[i], self._coordinates(self.position)[i]
+        dim, x = self.ports.dims[i], coordinates(self._sizes, self.position)[i]
         if dim.is_ring:
             return Const(1, 1)
         return x != (dim.size - 1 if port == self.ports.base[i] else 0)

@@ -1,5 +1,6 @@
 """Output ports of the virtual-channel router."""
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -26,7 +27,6 @@ class VcOutput:
         self.vcs = router.vcs
         self.sent = Signal(self.vcs, name=f"sent{port}")
         self.free = Signal(self.vcs, name=f"free{port}", init=-1)
-        self.taken: Value = Const(0, self.vcs)
         self.ring = self._is_ring()
         self.ahead = self._is_ahead()
         self.soon = self.stays = Const(-1, self.vcs)
@@ -88,19 +88,14 @@ class VcOutput:
     def _offers(self, m: Module) -> dict[tuple[int, bool], Signal]:
         """(VCs that a head may take, whether it enters a ring with bubbles): that which it takes,
         as a bit, or 0."""
-        found = {}
-        inputs = self.router.ports.inputs
-        for number, key in enumerate(
-            sorted(
-                {
-                    self._key(d, vc, port)
-                    for d in self.datelines
-                    for vc in range(self.vcs)
-                    for port in inputs
-                }
-            )
-        ):
-            found[key] = Signal(self.vcs, name=f"lowest{self.port}_{number}")
+        keys = {
+            self._key(d, vc, port)
+            for d, vc, port in product(self.datelines, range(self.vcs), self.router.ports.inputs)
+        }
+        found = {
+            key: Signal(self.vcs, name=f"lowest{self.port}_{number}")
+            for number, key in enumerate(sorted(keys))
+        }
         can = Signal(self.vcs, name=f"can{self.port}")
         m.d.comb += can.eq(self.free & self.open)
         can_enter = can
@@ -175,19 +170,7 @@ class VcOutput:
         sources = self._sources(inputs)
         flit = self.channel.flit
         words = flit.data.as_value()
-        flits = [
-            Cat(
-                source.buffer.data,
-                source.tail,
-                source.pick.to,
-                place_of(source.pick.to),
-                source.head,
-            )
-            for source in sources
-        ]
-        if self.ahead:
-            after = [self._after(source.pick.to, source.tail) for source in sources]
-            flits = [Cat(each, known) for each, known in zip(flits, after, strict=True)]
+        flits = [self._leaving(source) for source in sources]
         if self.router.params.allocator == "input_first":
             grants, valid, chosen = self._pick(m, sources, flits)
         else:
@@ -214,6 +197,13 @@ class VcOutput:
         ]
         for source, grant in zip(sources, grants, strict=True):
             source.pick.granted.append(grant)
+
+    def _leaving(self, source: "VcInput") -> Value:
+        """What an input's flit brings: words, tail, its VC as a bit and as a number, head, and
+        with ``ahead`` what is known behind it."""
+        to, tail = source.pick.to, source.tail
+        known = self._after(to, tail) if self.ahead else Const(0, 0)
+        return Cat(source.buffer.data, tail, to, place_of(to), source.head, known)
 
     def _pick(
         self, m: Module, sources: list["VcInput"], flits: list[Value]
