@@ -48,6 +48,19 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAKEFLAGS", "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("router", "net"),
+    [
+        ("vc2-d2", "torus:3x3"),
+        ("vc4-d2-s3-islip2-matrix", "torus:3x3"),
+        ("vc2-d2-s2-wavefront-odd_even", "mesh:3x3"),
+    ],
+)
+def test_bench_of_virtual_channels(router: str, net: str, tmp_path: Path, tools: None) -> None:
+    run("verilator", "router", PRESETS["tiny"].on(net, router), tmp_path)
+
+
 @pytest.mark.timeout(900)  # on a loaded machine
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("simulator", simulators())
