@@ -1,6 +1,7 @@
 """The Verilog of every preset and unit and of some other routers, and what
-`verilator --lint-only -Wall` says of it: of all places that it warns about, how many the waivers of `hw/waivers.py` cover, and how many are left.
-The time is that of `tokenpath verilog`, in CPU seconds."""
+`verilator --lint-only -Wall` says of it: of all places that it warns about, how many the waivers of
+`hw/waivers.py` cover, and how many are left. The time is that of `tokenpath verilog`, in CPU
+seconds."""
 
 import time
 from collections import Counter

