@@ -63,6 +63,18 @@ def test_a_part_that_somebody_else_made_meanwhile_is_kept(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.rglob("*")] == ["part", "theirs"]
 
 
+def test_what_is_made_is_renamed_and_not_copied(tmp_path: Path) -> None:
+    made = []
+
+    def make(work: Path) -> Path:
+        (work / "library.so").touch()
+        made.append((work / "library.so").stat().st_ino)
+        return work / "library.so"
+
+    verilated_build._make(tmp_path / "made.so", make)
+    assert [(tmp_path / "made.so").stat().st_ino] == made
+
+
 def test_what_was_not_made_is_an_error_and_not_in_the_cache(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         verilated_build._make(tmp_path / "part", lambda work: work / "nothing")
