@@ -12,7 +12,9 @@ reads has changed elsewhere; see :func:`stamp`.
 import contextlib
 import hashlib
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from types import CodeType, FunctionType, ModuleType
@@ -101,6 +103,23 @@ class _Cache(FunctionCache):
         return sig, codegen.magic_tuple()
 
 
+@contextlib.contextmanager
+def _held() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block: within LLVM's callbacks it would be lost."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if came:
+        raise KeyboardInterrupt
+
+
 def _njit(function: Callable[..., Any], inline: str) -> Any:
     options: Any = {"error_model": "numpy", "no_cfunc_wrapper": True, "inline": inline}
     compiled: Any = njit(**options)(function)
@@ -108,6 +127,13 @@ def _njit(function: Callable[..., Any], inline: str) -> Any:
         return function
     with contextlib.suppress(RuntimeError):  # nowhere to write: compile in each process
         compiled._cache = _Cache(cast(FunctionType, function))
+    compiles = compiled._compile_for_args  # or loads
+
+    def held(*args: Any, **kws: Any) -> Any:
+        with _held():
+            return compiles(*args, **kws)
+
+    compiled._compile_for_args = held
     template = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template(tuple(map(types.unliteral, args)), kws)
     return compiled

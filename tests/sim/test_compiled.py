@@ -1,5 +1,6 @@
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +152,21 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert "data saved" in first
     assert "data loaded" in second
     assert "saved" not in second
+
+
+def test_an_interrupt_waits_until_a_kernel_is_compiled():
+    doubled = kernel(lambda x: 2 * x)
+    compiles = doubled.compile
+
+    def interrupted(signature):
+        signal.raise_signal(signal.SIGINT)
+        return compiles(signature)
+
+    doubled.compile = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        doubled(3)
+    assert doubled.signatures
+    assert doubled(4) == 8
 
 
 VARIANTS = """
