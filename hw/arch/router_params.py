@@ -121,6 +121,11 @@ class RouterParams:
         assert found is not None
         kind, vcs, depth, local, stages, rest = found.groups()
         require(kind != "deflection", f"router {text!r}: deflection has nothing to choose; {_FORM}")
+        require(kind != "vc" or bool(vcs), f"router {text!r}: how many VCs? {_FORM}")
+        require(
+            kind != "wormhole" or not vcs,
+            f"router {text!r}: a wormhole router has no vcs to choose; give kind 'vc'",
+        )
         chosen: dict[str, object] = {}
         for word in rest.split("-")[1:]:
             one = _word(word)

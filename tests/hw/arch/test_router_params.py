@@ -56,6 +56,8 @@ def test_the_words_of_a_router_are_its_choices() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("vc-d4", "how many VCs. write it as wormhole-d4"),
+        ("wormhole1-d4", "a wormhole router has no vcs to choose; give kind 'vc'"),
         ("vc2-d4-fast", "unknown 'fast'; give output_first, islip2, wavefront, matrix, o1turn"),
         ("vc2-d4-wavefront-islip2", "'islip2' is a second choice"),
         ("wormhole-d4-matrix", "a wormhole router has no arbiter to choose; give kind 'vc'"),
