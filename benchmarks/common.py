@@ -26,7 +26,15 @@ NAMES = (
     "accuracy", "order_free", "topologies", "speed", "differential", "streaming", "mutation",
     "verilog", "rtl", "cost", "network", "formal", "routers", "network_differential",
 )  # fmt: skip
-WITH_OPTIONS = ("differential", "formal", "mutation", "network", "network_differential", "rtl")
+WITH_OPTIONS = (
+    "cost",
+    "differential",
+    "formal",
+    "mutation",
+    "network",
+    "network_differential",
+    "rtl",
+)
 
 
 @dataclass(frozen=True)
