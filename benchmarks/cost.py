@@ -113,7 +113,7 @@ def choices() -> str:
     """What each choice costs and gives: 32 bits, one seed; uniform traffic on mesh:8x8"""
     rows = []
     for text in CHOICES:
-        arch = replace(PRESETS["tiny"].on("mesh:8x8"), max_packet_words=6).on(router=text)
+        arch = replace(PRESETS["tiny"].on("mesh:8x8"), max_packet_words=2).on(router=text)
         area, mhz = _cost(arch, 1, range(1, 2))
         load = Load(pattern=Pattern.parse("uniform", arch.topology), rate=ZERO_LOAD)
         latency = zero_load(arch, load)
