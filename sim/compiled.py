@@ -148,14 +148,19 @@ def kernel(function: Function) -> Function:
     return cast(Function, _njit(function, "never"))
 
 
-def variant(function: Function, name: str) -> Function:
-    """A kernel made of a function that is defined once and closes over different others; ``name``
-    is its own. It runs without the GIL."""
-    function.__qualname__ = name
+def unlocked(function: Function) -> Function:
+    """A kernel that runs without the GIL."""
     compiled: Any = kernel(function)
     if compiled is not function:
         compiled.targetoptions["nogil"] = True
     return cast(Function, compiled)
+
+
+def variant(function: Function, name: str) -> Function:
+    """A kernel made of a function that is defined once and closes over different others; ``name``
+    is its own. It runs without the GIL."""
+    function.__qualname__ = name
+    return unlocked(function)
 
 
 def part(function: Function) -> Function:

@@ -10,7 +10,7 @@ on. What leaves to a tile in t is visible at t + SINK_CYCLES.
 from typing import NamedTuple
 
 from tokenpath.hw.arch.deflection import SLOTS
-from tokenpath.sim.compiled import kernel
+from tokenpath.sim.compiled import unlocked
 
 from .columns import *
 from .events import delivered, due, end_at, next_event
@@ -301,7 +301,7 @@ def make(s: Engines, d: Deflection, m: Sources, t: int) -> int:
     return wide(soon)
 
 
-@kernel
+@unlocked
 def simulate_deflection(engines: I64, network: I64, sources: I64, last: int) -> int:
     """As ``traffic.simulate_traffic``, with the addresses of the arrays of Deflection."""
     s, d, m = engines_at(engines), deflection_at(network), sources_at(sources)
@@ -329,6 +329,3 @@ def simulate_deflection(engines: I64, network: I64, sources: I64, last: int) -> 
         t = next_event(s, t, following)
     g[NOW] = t
     return wide(t)
-
-
-simulate_deflection.targetoptions["nogil"] = True  # type: ignore[attr-defined]

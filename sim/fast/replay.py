@@ -1,7 +1,7 @@
 """The values of a step, replayed in the order of issue: time never depends on them."""
 
 # ruff: noqa: F403, F405
-from tokenpath.sim.compiled import kernel
+from tokenpath.sim.compiled import unlocked
 
 from .columns import *
 from .jit import inner
@@ -25,7 +25,7 @@ def resolve(s: Engines, tile: int, row: int, ops: I64) -> None:
     ops[9] = code[row + Y]
 
 
-@kernel
+@unlocked
 def replay(engines: I64, values: I64) -> None:
     """Do what the log says and empty it, without the GIL.
 
@@ -49,6 +49,3 @@ def replay(engines: I64, values: I64) -> None:
             words, op = log[at + 3] >> 8, log[at + 3] & 255
             deliver(v, a * s.constants[MAX_WORDS], words, tile, log[at + 2], op)
     s.g[LOG_N] = 0
-
-
-replay.targetoptions["nogil"] = True  # type: ignore[attr-defined]
