@@ -9,6 +9,7 @@ was served last.
 # ruff: noqa: F403, F405
 from .columns import *
 from .jit import first_bit, hot, inner, wide
+from .network import credits_at
 from .state import Engines, Network
 
 
@@ -44,7 +45,7 @@ def usable(s: Engines, n: Network, o: int, need: int) -> int:
     can = vcs >> VC_BITS & vcs & VC_MASK
     if need > 1 and n.outputs[o + O_DOWN] >= 0:
         for vc in range(s.constants[VCS]):
-            if n.outputs[o + O_CREDITS + vc] < need:
+            if n.credits[credits_at(o) + vc] < need:
                 can &= ~(1 << vc)
     return wide(can)
 
@@ -54,7 +55,7 @@ def credits_of(s: Engines, n: Network, o: int) -> int:
     """Credits of all VCs of the output of row ``o``."""
     total = wide(0)
     for vc in range(s.constants[VCS]):
-        total += n.outputs[o + O_CREDITS + vc]
+        total += n.credits[credits_at(o) + vc]
     return wide(total)
 
 
@@ -296,9 +297,9 @@ def allocate(s: Engines, n: Network, node: int, sources: int, wins: int) -> int:
             row = pick_channel(s, n, base, source, row, CHANNEL)
             serve_channel(s, n, base, source, row, CHANNEL)
         buffer, bit = wide(n.asking[row + Q_BUFFER]), wide(n.asking[row + Q_PICK])
-        slot = buffer + B_WIDTH + SLOT_WIDTH * n.buffers[buffer + B_HEAD]
-        n.buffers[slot + 1] = n.asking[row + Q_OUTPUT] // O_WIDTH << VC_BITS | bit
-        n.winners[wins] = (buffer << V_BUFFER) + bit
+        o = wide(n.asking[row + Q_OUTPUT])
+        n.outputs[o + O_PICK] = buffer + first_bit(bit)
+        n.winners[wins] = o
         wins += 1
     return wins
 

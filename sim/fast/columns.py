@@ -111,20 +111,17 @@ VC_MASK = (1 << VC_BITS) - 1
 
 BLOCK_BITS = 4  # nodes whose flits move before those of the next ones: they fit a cache
 
-# port, a line. As an output: DOWN, the first buffer behind it, or -1; VCS, those with a credit, and
-# << VC_BITS those that no packet holds; BEST, the place of its winner in the list of this cycle, or
-# -1; CREDITS of each VC. As an input: IN_NEXT, the VC with which its round begins
+# port, a line. As an output: DOWN, the first buffer behind it, or -1, and STRIDE, how far that of
+# the next VC is behind that of a VC; VCS, those with a credit, and << VC_BITS those that no packet
+# holds; PORTS of its node, CYCLES a flit, QUEUE, where the queue of its link has NEXT; CREDITS of
+# each VC, in halves of a word. Of the inputs that picked it in this cycle the one with the least
+# KEY, how far it is behind NEXT (FAR: none did), and PICK, its buffer + the output VC. As an input:
+# IN_NEXT, the VC with which its round begins
 O_WIDTH = 16
-(O_FREE, O_NEXT, O_BEST, O_KIND, O_COUNT, O_DOWN, O_VCS, O_IN_NEXT, O_CREDITS) = range(9)
-
-# kind of an output: ports of its node, cycles a flit, the queue of its link, and how far the buffer
-# of the next VC is behind that of a VC
-Y_WIDTH = 4
-(Y_PORTS, Y_CYCLES, Y_QUEUE, Y_STRIDE) = range(4)
-
-# winner of an output: how far the input VC is behind the pointer, which, and the output VC (a bit):
-# ``key << V_KEY | buffer << V_BUFFER | bit``, so the least of them wins
-V_BUFFER, V_KEY = 8, 40
+(O_FREE, O_NEXT, O_KEY, O_PICK, O_COUNT, O_DOWN, O_VCS, O_IN_NEXT) = range(8)
+(O_STRIDE, O_PORTS, O_CYCLES, O_QUEUE, O_CREDITS) = range(8, 13)
+FAR = 1 << 30
+MOST_CREDITS = (1 << 15) - 1
 
 # queue: flits under way on links of one latency, or credits, in LINKS: ``where`` they arrive, and
 # ``flit << WHERE_BITS``. What is sent in a cycle is a batch, a row behind those of the queues: from

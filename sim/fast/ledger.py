@@ -56,9 +56,8 @@ def flight(
     node, hop, behind = source, 1 + e.constants[EJECTION], flits - 1  # the tail behind the head
     while node != to:
         o = (route(e, n, node, to) >> VC_BITS) * O_WIDTH
-        kind = wide(n.outputs[o + O_KIND])
-        hop += turn + n.queues[n.kinds[kind + Y_QUEUE] * U_WIDTH + U_LATENCY]
-        behind = max(behind - turn, (flits - 1) * n.kinds[kind + Y_CYCLES])
+        hop += turn + n.queues[n.outputs[o + O_QUEUE] - U_NEXT + U_LATENCY]
+        behind = max(behind - turn, (flits - 1) * n.outputs[o + O_CYCLES])
         node = wide(n.buffers[n.outputs[o + O_DOWN] + B_NODE])
     hop, behind = hop + turn, max(behind - turn, flits - 1)
     parts[HOP] += hop

@@ -85,9 +85,9 @@ def _simulate(routers: Callable[..., int], name: str) -> Callable[[I64, I64], in
     return variant(simulate, name)
 
 
-simulate = _simulate(routers_with(request), "simulate")
+simulate = _simulate(routers_with(request, 0), "simulate")
 """Run from cycle NOW until the step is done, or Python must help: returns a status, to be called
 again after. Takes the addresses of the arrays of Engines and Network. Runs without the GIL."""
 
-simulate_any = _simulate(routers_with(request_any), "simulate_any")
+simulate_any = _simulate(routers_with(request_any, 1), "simulate_any")
 """The same for routers of any choices (constant ANY)."""

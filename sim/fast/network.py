@@ -55,27 +55,33 @@ def enter(s: Engines, n: Network, buffer: int, flit: int) -> None:
 
 
 @hot
+def credits_at(o: int) -> int:
+    """Where the credits of the output of row ``o`` are."""
+    return 2 * (o + O_CREDITS)
+
+
+@hot
 def credit(n: Network, up: int) -> None:
     """An output VC has one more credit."""
     o, vc = (up >> UP_BITS) * O_WIDTH, up & UP_MASK
-    n.outputs[o + O_CREDITS + vc] += 1
+    n.credits[credits_at(o) + vc] += 1
     n.outputs[o + O_VCS] |= 1 << vc
 
 
 @hot
 def debit(n: Network, o: int, vc: int) -> None:
     """VC ``vc`` of the output of row ``o`` spends a credit."""
-    left = n.outputs[o + O_CREDITS + vc] - 1
-    n.outputs[o + O_CREDITS + vc] = left
+    left = n.credits[credits_at(o) + vc] - 1
+    n.credits[credits_at(o) + vc] = left
     n.outputs[o + O_VCS] ^= (1 if left == 0 else 0) << vc
 
 
 @hot
 def under_way(n: Network, queue: int, entry: int) -> None:
-    """Put a flit or a credit on the links of a queue."""
-    at = n.queues[queue * U_WIDTH + U_NEXT]
+    """Put a flit or a credit on the links of the queue whose NEXT is at ``queue``."""
+    at = n.queues[queue]
     n.links[at] = entry
-    n.queues[queue * U_WIDTH + U_NEXT] = at + 1
+    n.queues[queue] = at + 1
 
 
 @hot
@@ -121,28 +127,30 @@ def arrive(s: Engines, n: Network, t: int) -> int:
 @hot
 def down_buffer(n: Network, o: int, vc: int) -> int:
     """The buffer behind VC ``vc`` of the output of row ``o``."""
-    return wide(n.outputs[o + O_DOWN] + vc * n.kinds[n.outputs[o + O_KIND] + Y_STRIDE])
+    return wide(n.outputs[o + O_DOWN] + vc * n.outputs[o + O_STRIDE])
 
 
 @hot
-def nominate(n: Network, buffer: int, o: int, bit: int, wins: int) -> int:
-    """Input VC ``buffer`` is its port's pick for the output of row ``o``, output VC ``bit``;
-    returns the number of outputs with a pick.
+def nominate(n: Network, buffer: int, o: int, can: int, wins: int) -> int:
+    """Input VC ``buffer`` is its port's pick for the output of row ``o``, for the lowest output VC
+    of ``can``; returns the number of outputs with a pick.
     """
-    outputs, winners = n.outputs, n.winners
+    outputs = n.outputs
     key = (n.buffers[buffer + B_NUMBER] >> PORT_BITS) - outputs[o + O_NEXT]
-    key += n.kinds[outputs[o + O_KIND] + Y_PORTS] & key >> 63
-    best = wide(outputs[o + O_BEST])
-    new = 1 if best < 0 else 0
-    best = wins if new else best
-    outputs[o + O_BEST] = best
-    winners[best] = min(winners[best], (key << V_KEY) + (buffer << V_BUFFER) + bit)
-    return wins + new
+    key += outputs[o + O_PORTS] & key >> 63
+    least, pick = wide(outputs[o + O_KEY]), buffer + first_bit(can)
+    n.winners[wins] = o
+    outputs[o + O_KEY] = min(key, least)
+    outputs[o + O_PICK] = pick if key < least else wide(outputs[o + O_PICK])
+    return wins + (1 if least == FAR else 0)
 
 
 @hot
-def first_vc(pointer: int, a: int, b: int) -> bool:
-    """Whether VC a is before VC b, counted from a pointer on."""
+def before(n: Network, port: int, one: int, other: int) -> bool:
+    """Whether of two buffers of a port one comes first in the port's round."""
+    pointer: int = n.outputs[port * O_WIDTH + O_IN_NEXT]
+    a: int = n.buffers[one + B_NUMBER] & VC_MASK
+    b: int = n.buffers[other + B_NUMBER] & VC_MASK
     return (a < pointer) < (b < pointer) or ((a < pointer) == (b < pointer) and a < b)
 
 
@@ -155,8 +163,8 @@ def request(s: Engines, n: Network, block: int, t: int) -> tuple[int, int]:
     follow each other.
     """
     buffers, outputs = n.buffers, n.outputs
-    soon, wins, port, pointer, some = wide(NEVER), 0, wide(-1), 0, 0
-    best, best_vc, best_o, best_bit = wide(-1), 0, 0, 0
+    soon, wins, port, some = wide(NEVER), 0, wide(-1), 0
+    best, best_o, best_can = wide(-1), 0, 0
     for word in range(n.blocks[block], n.blocks[block + 1]):
         units = n.busy[word]
         some |= units
@@ -174,36 +182,32 @@ def request(s: Engines, n: Network, block: int, t: int) -> tuple[int, int]:
             if outputs[o + O_FREE] > t:
                 soon = min(soon, wide(outputs[o + O_FREE]))
                 continue
-            vc = buffers[buffer + B_NUMBER] & VC_MASK
             if buffers[buffer + B_PORT] != port:
                 if best >= 0:
-                    wins = nominate(n, best, best_o, best_bit, wins)
+                    wins = nominate(n, best, best_o, best_can, wins)
                 port = wide(buffers[buffer + B_PORT])
-                pointer = wide(outputs[port * O_WIDTH + O_IN_NEXT])
-            elif first_vc(pointer, best_vc, vc):
+            elif before(n, port, best, buffer):
                 continue
-            best, best_vc, best_o, best_bit = buffer, vc, o, wide(can & -can)
+            best, best_o, best_can = buffer, o, can
     if best >= 0:
-        wins = nominate(n, best, best_o, best_bit, wins)
+        wins = nominate(n, best, best_o, best_can, wins)
     n.summary[block >> 6] &= ~((1 if some == 0 else 0) << (block & 63))
     return wins, soon
 
 
 @hot
-def leave(s: Engines, n: Network, buffer: int, bit: int) -> tuple[int, int]:
-    """The flit at the head of a buffer leaves it for output VC ``bit``: FLIT and ROUTE."""
+def leave(s: Engines, n: Network, buffer: int, hold: int) -> int:
+    """The flit at the head of a buffer leaves it; the flit. HELD is ``hold`` until the tail."""
     buffers = n.buffers
     head, left = wide(buffers[buffer + B_HEAD]), buffers[buffer + B_FLITS] - 1
-    slot = buffer + B_WIDTH + SLOT_WIDTH * head
-    flit, turn = wide(buffers[slot]), wide(buffers[slot + 1])
+    flit = wide(buffers[buffer + B_WIDTH + SLOT_WIDTH * head])
     empty = 1 if left == 0 else 0
     buffers[buffer + B_HEAD] = head + 1 & buffers[buffer + B_MASK] & (empty - 1)
     buffers[buffer + B_FLITS] = left
     unit = buffer >> s.constants[UNIT]
     n.busy[unit >> 6] &= ~(empty << (unit & 63))
-    port = turn & ~VC_MASK if s.constants[ANY] else wide(0)
-    buffers[buffer + B_HELD] = (port | bit) & ((flit >> 1 & 1) - 1)
-    return flit, turn
+    buffers[buffer + B_HELD] = hold & ((flit >> 1 & 1) - 1)
+    return flit
 
 
 @hot
@@ -218,39 +222,39 @@ def eject(s: Engines, n: Network, flit: int, t: int) -> None:
 
 
 @hot
-def grant(s: Engines, n: Network, wins: int, t: int) -> None:
-    """Stage 4: the flits that won leave their buffers."""
+def grant(s: Engines, n: Network, wins: int, t: int, choices: int) -> None:
+    """Stage 4: the flits that won leave their buffers; ``choices`` as in ``routers_with``."""
     buffers, outputs = n.buffers, n.outputs
     for index in range(wins):
-        winner = n.winners[index]
-        n.winners[index] = NEVER
-        buffer, bit = winner >> V_BUFFER & (1 << V_KEY - V_BUFFER) - 1, winner & VC_MASK
-        vc, number = first_bit(bit), wide(buffers[buffer + B_NUMBER])
-        flit, turn = leave(s, n, buffer, bit)
-        o = (turn >> VC_BITS) * O_WIDTH
-        kind = wide(outputs[o + O_KIND])
+        o = wide(n.winners[index])
+        pick = wide(outputs[o + O_PICK])
+        vc, buffer = pick & LINE - 1, pick & -LINE
+        bit, number = 1 << vc, wide(buffers[buffer + B_NUMBER])
+        flit = leave(s, n, buffer, o // O_WIDTH << VC_BITS | bit if choices else bit)
         free, taken = bit << VC_BITS, 0 if flit & 2 else bit << VC_BITS
         outputs[o + O_VCS] = (outputs[o + O_VCS] | free) ^ taken
         outputs[o + O_NEXT] = (number >> PORT_BITS) + 1
-        outputs[o + O_BEST] = -1
-        outputs[o + O_FREE] = t + n.kinds[kind + Y_CYCLES]
+        outputs[o + O_KEY] = FAR
+        outputs[o + O_FREE] = t + outputs[o + O_CYCLES]
         outputs[o + O_COUNT] += 1
         outputs[buffers[buffer + B_PORT] * O_WIDTH + O_IN_NEXT] = (number & VC_MASK) + 1
-        whole = s.constants[WHOLE]
+        whole = s.constants[WHOLE] if choices else 0
         if whole == 0 or flit & 2:
-            under_way(n, number >> VC_BITS & QUEUE_MASK, wide(buffers[buffer + B_UP]))
+            queue = (number >> VC_BITS & QUEUE_MASK) * U_WIDTH + U_NEXT
+            under_way(n, queue, wide(buffers[buffer + B_UP]))
         if outputs[o + O_DOWN] >= 0:
             if whole == 0 or flit & 1:
                 debit(n, o, vc)
             flit = flit << WHERE_BITS | down_buffer(n, o, vc)
-            under_way(n, wide(n.kinds[kind + Y_QUEUE]), flit)
+            under_way(n, wide(outputs[o + O_QUEUE]), flit)
         else:
             eject(s, n, flit, t)
 
 
-def routers_with(request: Callable[..., tuple[int, int]]) -> Callable[..., int]:
-    """The function for all routers whose requests are ``request`` or ``allocators.request_any``:
-    each kernel contains but one of them, as compiling takes long."""
+def routers_with(request: Callable[..., tuple[int, int]], choices: int) -> Callable[..., int]:
+    """The function for all routers whose requests are ``request`` or, where they make ``choices``
+    (constant ANY), ``allocators.request_any``: each kernel contains but one of them, as compiling
+    takes long."""
 
     @hot
     def routers(s: Engines, n: Network, t: int) -> int:
@@ -264,7 +268,7 @@ def routers_with(request: Callable[..., tuple[int, int]]) -> Callable[..., int]:
                 block = (high << 6) + first_bit(blocks)
                 blocks &= blocks - 1
                 wins, later = request(s, n, block, t)
-                grant(s, n, wins, t)
+                grant(s, n, wins, t, choices)
                 soon = min(soon, t + 1 if wins else later)
         close(s, n, t)
         return wide(soon)

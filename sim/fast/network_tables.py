@@ -12,7 +12,7 @@ from tokenpath.hw.arch.topology import Topology
 
 from . import columns as c
 from .ports import Ports, coordinates_of
-from .state import I32, I64, Network
+from .state import I16, I32, I64, Network
 
 MOST_WORDS = 1 << 31
 """Words of all buffers whose places fit 32 bits: DOWN of an output, an entry of a link."""
@@ -20,26 +20,32 @@ MOST_WORDS = 1 << 31
 
 def network(arch: Arch) -> Network:
     """Idle routers and links of an Arch. Raises InputError where its ports, the words of its
-    buffers, or the ports of a router that makes choices don't fit their columns.
+    buffers, credits or the ports of a router that makes choices don't fit their columns.
     """
     ports = Ports.of(arch.topology)
     buffers, at, blocks = _buffers(arch, ports)
     outputs = _Outputs.of(arch, ports)
+    most = int(outputs.flits.max())
+    require(
+        most <= c.MOST_CREDITS,
+        f"a buffer of {most:,} flits, and the fast simulator counts {c.MOST_CREDITS:,} credits; "
+        "give less depth or links of less latency",
+    )
     queues, length, flit_queue, credit_queue = _queues(arch, outputs)
     _connect(buffers, at.reshape(-1, arch.vcs), outputs, credit_queue)
-    kinds, kind = _kinds(arch, ports, outputs, flit_queue)
     router = arch.router
     room = outputs.flits // (arch.packet_flits if router.whole_packets else 1)
+    rows = _output_rows(arch, ports, outputs, at[outputs.behind * arch.vcs], flit_queue)
     state = Network(
         counts=np.zeros(c.NETWORK_COUNTS, np.int64),
         buffers=buffers,
-        outputs=_output_rows(outputs, at[outputs.behind * arch.vcs], kind),
-        kinds=kinds,
+        outputs=rows,
+        credits=rows.view(np.int16),
         busy=np.zeros(blocks[-1], np.int64),
         summary=np.zeros(-(-len(blocks) // 64), np.int64),
         blocks=blocks.astype(np.int32),
         injecting=np.zeros(arch.tiles + 1, np.int32),
-        winners=np.full(ports.most << c.BLOCK_BITS, c.NEVER),
+        winners=np.zeros((ports.most << c.BLOCK_BITS) + 1, np.int32),
         queues=queues,
         links=np.zeros(length, np.int64),
         node_port0=ports.node_port0.astype(np.int32),
@@ -56,13 +62,20 @@ def reset(network: Network, vcs: int) -> None:
     """Between steps: all credits and links have come home; pointers stay where they are."""
     outputs = network.outputs.reshape(-1, c.O_WIDTH)
     room = np.where(outputs[:, [c.O_DOWN]] < 0, 1, network.room.reshape(-1, vcs))
-    outputs[:, c.O_CREDITS : c.O_CREDITS + vcs] = room
+    credits_of(network, vcs)[:] = room
     has = ((room > 0) << np.arange(vcs)).sum(axis=1)
     outputs[:, c.O_VCS] = c.VC_MASK << c.VC_BITS | has
     outputs[:, c.O_FREE] = outputs[:, c.O_COUNT] = 0
     queues = queue_rows(network)
     queues[:, c.U_FIRST] = queues[:, c.U_LAST] = 0
     queues[:, c.U_OPEN] = queues[:, c.U_NEXT] = queues[:, c.U_BEGIN]
+
+
+def credits_of(network: Network, vcs: int) -> I16:
+    """Credits of the VCs of each output (outputs, VCs)."""
+    credits = network.credits.reshape(-1, 2 * c.O_WIDTH)
+    found: I16 = credits[:, 2 * c.O_CREDITS : 2 * c.O_CREDITS + vcs]
+    return found
 
 
 def queue_rows(network: Network) -> I64:
@@ -164,27 +177,19 @@ class _Outputs:
         )
 
 
-def _output_rows(outputs: _Outputs, down: I64, kind: I64) -> I32:
-    """Rows of the outputs, without credits: ``down``, the first buffer behind each."""
+def _output_rows(arch: Arch, ports: Ports, outputs: _Outputs, down: I64, queue: I64) -> I32:
+    """Rows of the outputs, without credits: ``down``, the first buffer behind each; ``queue`` of
+    those that are linked.
+    """
     rows = _aligned(len(down) * c.O_WIDTH)
     table = rows.reshape(-1, c.O_WIDTH)
     table[:, c.O_DOWN] = np.where(outputs.behind < 0, -1, down)
-    table[:, c.O_BEST] = -1
-    table[:, c.O_KIND] = kind
+    table[:, c.O_STRIDE] = _buffer_sizes(arch)[1][ports.dims[outputs.behind] + 1]
+    table[: len(ports.node), c.O_PORTS] = np.diff(ports.node_port0)[ports.node]
+    table[:, c.O_CYCLES] = outputs.cycles
+    table[outputs.linked, c.O_QUEUE] = queue * c.U_WIDTH + c.U_NEXT
+    table[:, c.O_KEY] = c.FAR
     return rows
-
-
-def _kinds(arch: Arch, ports: Ports, outputs: _Outputs, queue: I64) -> tuple[I32, I64]:
-    """Rows of the kinds of outputs, and where that of each output is; ``queue`` of those that are
-    linked.
-    """
-    rows = np.zeros((len(outputs.behind), c.Y_WIDTH), np.int64)
-    rows[:, c.Y_STRIDE] = _buffer_sizes(arch)[1][ports.dims[outputs.behind] + 1]
-    rows[: len(ports.node), c.Y_PORTS] = np.diff(ports.node_port0)[ports.node]
-    rows[:, c.Y_CYCLES] = outputs.cycles
-    rows[outputs.linked, c.Y_QUEUE] = queue
-    kinds, kind = np.unique(rows, axis=0, return_inverse=True)
-    return kinds.astype(np.int32).reshape(-1), kind.reshape(-1) * c.Y_WIDTH
 
 
 def _connect(buffers: I32, at: I64, outputs: _Outputs, queue: I64) -> None:

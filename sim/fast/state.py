@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import inner, pointer32, pointer64
+from .jit import inner, pointer16, pointer32, pointer64
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
+I16 = NDArray[np.int16]
 
 
 class Engines(NamedTuple):
@@ -50,25 +51,25 @@ class Engines(NamedTuple):
 class Network(NamedTuple):
     """Routers and links, by rows of columns.py.
 
-    ``busy`` has a bit for each buffer with flits, by its place, ``summary`` one for each block of
-    nodes that may have one; ``blocks`` says where the words of each block begin. ``injecting``
-    holds tiles with something to send, ``winners`` those of the outputs of a block. ``kinds`` of
-    ports; ``room``, the credits of each channel of an idle network. ``coordinates`` (tiles, dims);
-    ``hub_dim`` of each switch node; ``routes`` a square table for each dimension, in
-    which ``rows`` (tiles, dims) says where a tile's row begins. ``port_ring`` is the dimension of a
-    tile's port + 1 if that is a ring. ``arbiters``, ``asking`` and ``matching`` belong to
-    ``allocators``.
+    ``credits``: ``outputs`` again, in halves of its words. ``busy`` has a bit for each buffer with
+    flits, by its place, ``summary`` one for each block of nodes that may have one; ``blocks`` says
+    where the words of each block begin. ``injecting`` holds tiles with something to send,
+    ``winners`` the rows of a block's outputs that are asked for; ``room``, the credits of each
+    channel of an idle network. ``coordinates`` (tiles, dims); ``hub_dim`` of each switch node;
+    ``routes`` a square table for each dimension, in which ``rows`` (tiles, dims) says where a
+    tile's row begins. ``port_ring`` is the dimension of a tile's port + 1 if that is a ring.
+    ``arbiters``, ``asking`` and ``matching`` belong to ``allocators``.
     """
 
     counts: I64
     buffers: I32
     outputs: I32
-    kinds: I32
+    credits: I16
     busy: I64
     summary: I64
     blocks: I32
     injecting: I32
-    winners: I64
+    winners: I32
     queues: I64
     links: I64
     node_port0: I32
@@ -118,8 +119,8 @@ def engines_at(a: I64) -> Engines:
 def network_at(a: I64) -> Network:
     """The fields of Network as pointers, from their addresses."""
     return Network(
-        pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer32(a[3]), pointer64(a[4]),
-        pointer64(a[5]), pointer32(a[6]), pointer32(a[7]), pointer64(a[8]), pointer64(a[9]),
+        pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer16(a[3]), pointer64(a[4]),
+        pointer64(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer64(a[9]),
         pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
         pointer32(a[15]), pointer32(a[16]), pointer32(a[17]), pointer64(a[18]), pointer32(a[19]),
         pointer64(a[20]),

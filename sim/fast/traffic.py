@@ -246,10 +246,10 @@ def _simulate(routers: Callable[..., int], name: str) -> Callable[[I64, I64, I64
     return variant(simulate_traffic, name)
 
 
-simulate_traffic = _simulate(routers_with(request), "simulate_traffic")
+simulate_traffic = _simulate(routers_with(request, 0), "simulate_traffic")
 """Run from cycle NOW until nothing is left to do, or behind cycle ``last``; returns the next cycle
 that something happens in, or NEVER. Takes the addresses of the arrays of Engines, Network and
 Sources. Runs without the GIL."""
 
-simulate_traffic_any = _simulate(routers_with(request_any), "simulate_traffic_any")
+simulate_traffic_any = _simulate(routers_with(request_any, 1), "simulate_traffic_any")
 """The same for routers of any choices (constant ANY)."""

@@ -13,7 +13,7 @@ from tokenpath.hw.arch.timing import SINK_CYCLES
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.fast import traffic as k
 from tokenpath.sim.fast.deflection import LONGEST
-from tokenpath.sim.fast.network_tables import queue_rows
+from tokenpath.sim.fast.network_tables import credits_of, queue_rows
 from tokenpath.sim.traffic import (
     Effort,
     Load,
@@ -86,7 +86,7 @@ def test_past_saturation_the_network_drains_and_nothing_is_lost(text, router):
     assert run.measured().missing == 0
     assert run.network.counts[: c.INJECTING_N + 1].tolist() == [0, 0]
     outputs = run.network.outputs.reshape(-1, c.O_WIDTH)
-    credits = outputs[outputs[:, c.O_DOWN] >= 0, c.O_CREDITS : c.O_CREDITS + arch.vcs]
+    credits = credits_of(run.network, arch.vcs)[outputs[:, c.O_DOWN] >= 0]
     assert credits.sum() + under_way(run.network) == run.network.room.sum()
     assert run.sources.free[0] == len(run.sources.free) - 1
 

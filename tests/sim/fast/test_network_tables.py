@@ -25,17 +25,16 @@ def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
         code, tables.CodeTable.build(code), routers, trace=False, logging=False
     )
     outputs = routers.outputs.reshape(-1, columns.O_WIDTH)
-    kinds = routers.kinds[outputs[:, [columns.O_KIND]] + np.arange(columns.Y_WIDTH)]
     for node in range(topology.nodes):
         first = int(routers.node_port0[node])
         for port in range(topology.ports(node)):
             arrived, output = topology.neighbour(node, port), first + port
-            assert kinds[output, columns.Y_PORTS] == topology.ports(node)
+            assert outputs[output, columns.O_PORTS] == topology.ports(node)
             if arrived is None:
                 assert outputs[output, columns.O_DOWN] == -1
                 continue
             tier = topology.dims[topology.port_dim(node, port)].tier
-            assert kinds[output, columns.Y_CYCLES] == tier.cycles_per_flit
+            assert outputs[output, columns.O_CYCLES] == tier.cycles_per_flit
             link(routers, v, output, arrived, tier.latency_cycles, arch.router.buffer_flits(tier))
         for to in range(topology.tiles):
             port, vc = topology.next_hop(node, to)
@@ -46,21 +45,30 @@ def test_routes_and_links_are_those_of_the_topology(text, monkeypatch):
 def link(routers, v, output, arrived, latency, depth):
     """Both ends of a link know of each other, and its queues are of its latency."""
     row = routers.outputs.reshape(-1, columns.O_WIDTH)[output]
-    kind = routers.kinds[row[columns.O_KIND] : row[columns.O_KIND] + columns.Y_WIDTH]
     queues = network_tables.queue_rows(routers)[:, [columns.U_LATENCY, columns.U_CREDITS]]
     for vc in range(v):
-        at = row[columns.O_DOWN] + vc * kind[columns.Y_STRIDE]
+        at = row[columns.O_DOWN] + vc * row[columns.O_STRIDE]
         behind = routers.buffers[at : at + columns.B_WIDTH]
         assert behind[columns.B_NODE] == arrived[0]
         assert behind[columns.B_PORT] == routers.node_port0[arrived[0]] + arrived[1]
         assert behind[columns.B_NUMBER] >> columns.PORT_BITS == arrived[1]
         assert behind[columns.B_NUMBER] & columns.VC_MASK == vc
         assert behind[columns.B_UP] == output << columns.UP_BITS | vc
-        assert row[columns.O_CREDITS + vc] == depth
+        assert network_tables.credits_of(routers, v)[output, vc] == depth
         assert depth <= behind[columns.B_MASK] + 1 < max(5, 2 * depth)
         credits = behind[columns.B_NUMBER] >> columns.VC_BITS & columns.QUEUE_MASK
-        assert queues[kind[columns.Y_QUEUE]].tolist() == [latency, 0]
+        assert queues[row[columns.O_QUEUE] // columns.U_WIDTH].tolist() == [latency, 0]
         assert queues[credits].tolist() == [latency, 1]
+
+
+def test_more_credits_than_are_counted_are_refused():
+    arch = TINY.on("ring3@rack(latency=17000,cpf=1)")
+    message = (
+        "a buffer of 34,000 flits, and the fast simulator counts 32,767 credits; give less depth "
+        "or links of less latency"
+    )
+    with pytest.raises(InputError, match=message):
+        network_tables.network(arch)
 
 
 def test_buffers_beyond_32_bits_are_refused():
