@@ -74,17 +74,8 @@ def _grants(hw: SimpleNamespace, s: Setting, dut: Value, count: int) -> None:
 
 def _order(s: Setting, count: int, kind: str) -> list[list[Value]]:
     """[j][i]: j comes before i, by the arbiter's registers; with what is invariant of them."""
-    if kind == "matrix":
-        pairs = {(j, k): s.peek(f"dut.before{j}_{k}") for k in range(count) for j in range(k)}
-        order = [
-            [Const(0, 1) if i == j else pairs[j, i] if j < i else ~pairs[i, j]
-             for i in range(count)] for j in range(count)
-        ]  # fmt: skip
-        s.invariant("order_is_transitive", *(
-            implies(order[i][j] & order[j][k], order[i][k])
-            for i in range(count) for j in range(count) for k in range(count) if i != k
-        ))  # fmt: skip
-        return order
+    if kind != "round_robin":
+        return ranks(s, "dut.", count)
     behind = list(s.peek("dut.behind", count - 1)) if count > 1 else []
     behind.append(Const(1, 1))
     s.invariant("pointer", *(implies(behind[i], behind[i + 1]) for i in range(count - 1)))
@@ -92,6 +83,20 @@ def _order(s: Setting, count: int, kind: str) -> list[list[Value]]:
         [Const(0, 1) if i == j else behind[j] & ~behind[i] if j > i else behind[j] == behind[i]
          for i in range(count)] for j in range(count)
     ]  # fmt: skip
+
+
+def ranks(s: Setting, path: str, count: int) -> list[list[Value]]:
+    """[j][i]: j comes before i, by the registers of an ``Order``; invariant: it is one."""
+    pairs = {(j, k): s.peek(f"{path}before{j}_{k}") for k in range(count) for j in range(k)}
+    order = [
+        [Const(0, 1) if i == j else pairs[j, i] if j < i else ~pairs[i, j]
+         for i in range(count)] for j in range(count)
+    ]  # fmt: skip
+    s.invariant(f"order_of_{path}", *(
+        implies(order[i][j] & order[j][k], order[i][k])
+        for i in range(count) for j in range(count) for k in range(count) if i != k
+    ))  # fmt: skip
+    return order
 
 
 class Queue:
