@@ -162,17 +162,17 @@ class Solver:
         if self.counterexample(steps - 1) is not None:
             return False
         before = [*(self._at(self._all, k) for k in range(steps)), *self._run(steps)]
-        # one by one: Z3 is much quicker with a small question
-        return all(
-            self._model([*before, self._z3.Not(self._at(one, steps))]) is None
-            for one in self._asserted.values()
-        )
+        solver, wrong = self._solver(before), []
+        for name, holds in self._asserted.items():  # one by one is much quicker than all at once
+            wrong.append(self._z3.Bool(f"wrong_{name}"))
+            solver.add(self._z3.Implies(wrong[-1], self._z3.Not(self._at(holds, steps))))
+        return all(_model(solver, one) is None for one in wrong)
 
     def counterexample(self, last: int, first: int = 0) -> Counterexample | None:
         """The shortest run from reset that violates an assertion in cycle first..last."""
         for cycle in range(first, last + 1):
             wrong = self._z3.Not(self._at(self._all, cycle))
-            model = self._model([self._at(self._initial, 0), *self._run(cycle), wrong])
+            model = _model(self._from_reset(cycle, wrong))
             if model is not None:
                 values = {
                     name: model.eval(self._at(self._named[f"p_{name}"], cycle), True)
@@ -186,9 +186,12 @@ class Solver:
         """The first cycle in which ``cover`` is possible, None if in none up to ``last``."""
         for cycle in range(last + 1):
             wanted = self._at(self._named[f"c_{cover}"], cycle)
-            if self._model([self._at(self._initial, 0), *self._run(cycle), wanted]) is not None:
+            if _model(self._from_reset(cycle, wanted)) is not None:
                 return cycle
         return None
+
+    def _from_reset(self, last: int, also: Any) -> Any:
+        return self._solver([self._at(self._initial, 0), *self._run(last), also])
 
     def _run(self, last: int) -> list[Any]:
         """Cycles 0..last follow each other and are as assumed."""
@@ -200,11 +203,16 @@ class Solver:
         state, following = (self._z3.BitVec(f"s{k}", width) for k in (cycle, cycle + 1))
         return self._z3.substitute(term, (self._now, state), (self._next, following))
 
-    def _model(self, clauses: Sequence[Any]) -> Any:
+    def _solver(self, clauses: Sequence[Any]) -> Any:
         solver = self._z3.SolverFor("QF_BV")
         solver.set("timeout", 1000 * SECONDS)
         solver.add(*clauses)
-        answer = solver.check()
-        if answer == self._z3.unknown:
-            raise Undecided(solver.reason_unknown())
-        return solver.model() if answer == self._z3.sat else None
+        return solver
+
+
+def _model(solver: Any, *also: Any) -> Any:
+    """A model of the clauses of ``solver`` and these, None if there is none."""
+    answer = str(solver.check(*also))
+    if answer == "unknown":
+        raise Undecided(solver.reason_unknown())
+    return solver.model() if answer == "sat" else None
