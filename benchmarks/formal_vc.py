@@ -11,6 +11,7 @@ from tokenpath.hw.arch.ways import Way
 
 from .formal_blocks import implies, ranks, total
 from .formal_lanes import Channel, Held, Lane, RouterProof, set_bits
+from .formal_matcher import first_diagonal
 from .formal_prover import Setting
 
 
@@ -176,6 +177,8 @@ class _Proof(RouterProof):
                 for port in self.ports.outputs:
                     sources = {lane.channel[0] for lane in self.turning(port)}
                     ranks(self.s, f"dut.{outputs[stage]}{port}.", len(sources))
+        if self.params.allocator == "wavefront":
+            first_diagonal(self.s, "dut.matcher.", self.ports.inputs[-1] + 1)
         if self.params.allocator == "output_first":
             for port in self.ports.inputs:
                 ranks(self.s, f"dut.matcher.input{port}_", len(self.ports.turns(port)))
