@@ -172,22 +172,33 @@ EXPLAINED = """\
 Assumed of neighbours: a sender has a credit for each flit, gives the flits of a packet in order and
 mixes no packets within a VC, and sends what the topology's routes bring to that input; a receiver
 gives a credit back for a flit that it has, at any time from the cycle after its arrival on. A
-router's routes are compared with those of `hw/arch/topology.py`.
+deflection router's neighbours send what they like, to tiles that there are. The ways of a router's
+packets are those of `hw/arch/ways.py`, the wishes of a deflection router's flits those of
+`hw/arch/deflection.py`.
 
-Invariants, proved along with the properties: arbiters: the pointer's bits are monotone (the matrix
-is an order), a winner that stays is first, and the grants a request has waited for plus the
-requests before it are fewer than all. Buffers: pointers are the fill apart, rows and tags hold what
-a queue of registers holds, each at its place. Routers: packets in a queue are whole and each on one
-way; a queue that has sent a head and no tail is the owner of exactly its way's channel; `free`,
-`owner` and `way` registers say the same; `any` is a count that isn't 0.
+Invariants, proved along with the properties: arbiters: the pointer's bits are monotone (who comes
+before whom is an order, with `pairs` a cyclic one), a winner that stays is first, and the grants a
+request has waited for plus the requests before it are fewer than all. Matchers: the same of their
+orders or first diagonal, which are those of the rule's state. Buffers: pointers are the fill apart,
+rows and tags hold what a queue of registers holds, each at its place. Routers: packets in a queue
+are whole and each on one way; a queue that has sent a head and no tail is the owner of exactly its
+way's channel; `free`, `owner` and `way` registers say the same; `any` is a count that isn't 0.
+Virtual-channel routers: a queue has a VC in `held` from the cycle after its head gets one to its
+tail, one of its way's and no other queue's; `free` are those that no queue has, `could` says of
+which there is one with a credit. Deflection routers: the queue's registers hold what a queue of
+registers holds, flits go to tiles that there are, the count of cycles is right.
 
 Each setting is also shown not to be empty: every queue that routes lead to can be full while its
 followed flit leaves, every output that they lead to can be out of credits and, where two inputs may
-turn to it, wanted by two.
+turn to it, wanted by two; a matcher can match all; a request can wait for as long as is proved; a
+deflection router's queue can wait for an empty place and enter one, all flits can be old.
 
 Not proved here: that a packet's wait in a ring's router is bounded and its outputs don't idle (an
-input of two VCs may pick one whose output another input gets; all else is proved of them, too);
-links of several cycles a flit; flits of more than a word (a router looks at the
-first only); nodes and sizes other than those listed; that a network drains (`hw/arch/routing.py`
-proves the order of its channels).
+input of two VCs may pick one whose output another input gets; all else is proved of them, too), nor
+the like of a virtual-channel router, of which it is proved that something moves if anything can;
+how long a request waits for an output-first matcher; adaptive routing and switching of whole
+packets (cut-through, bubble); which of two young flits a deflection router favours; links of
+several cycles a flit; flits of more than a word (a router looks at the first only); nodes and sizes
+other than those listed; that a network drains (`hw/arch/routing.py` and `ways.py` prove the order
+of its channels, `deflection.py` gives a bound).
 """

@@ -1,4 +1,4 @@
-"""A piece of ``python -m benchmarks formal``: arbiters, buffers, links and small routers."""
+"""A piece of ``python -m benchmarks formal``: small arbiters, matchers, buffers, links, routers."""
 
 import sys
 from importlib.util import find_spec
@@ -21,6 +21,11 @@ QUICK = [
     "buffer of 1 VC, depth 1", "buffer of 1 VC, depth 3", "buffer of 2 VC, depth 2",
     "link of latency 2", "link of latency 6", "router 0 of full:2, depth 2",
     "router 1 of line:3, depth 1", "router 3 of switch:3, depth 2", "router 1 of ring:3, depth 1",
+    "arbiter pairs of 4", "matcher wavefront of 2, iterations 1, round_robin",
+    "matcher output_first of 2, iterations 2, matrix", "vc_router vc2-d1, 0 of full:2",
+    "vc_router vc2-d2-s2, 0 of full:2", "vc_router vc2-d1-s3, 1 of line:3",
+    "vc_router vc2-d1, 1 of ring:3", "deflection_router 1 of ring:3",
+    "deflection_router 3 of mesh:2x2",
 ]  # fmt: skip
 
 
@@ -45,6 +50,17 @@ def test_it_is_proved_and_not_of_nothing(name):
         ("a packet doesn't hold its channel", "router", "not_interleaved"),
         ("a flit is sent without a credit", "router", "sends_with_credit"),
         ("a line's wrong turn", "router", "one_flit_for_one"),
+        ("an input is matched twice", "matcher", "one_of_input"),
+        ("every iteration of iSLIP moves its pointers", "matcher", "the_rules"),
+        ("a packet doesn't hold its VC", "vc_router", "not_interleaved"),
+        ("flits behind the head lose their way", "vc_router", "one_flit_for_one"),
+        ("a flit is sent without a credit", "vc_router", "sends_with_credit"),
+        ("credits aren't returned", "vc_router", "credit_for_each"),
+        ("a VC that a head takes stays free", "vc_router", "not_interleaved"),
+        ("a ring's wrong VC", "vc_router", "on_its_vcs"),
+        ("a flit loses its epoch", "deflection_router", "none_lost"),
+        ("an old flit isn't delivered first", "deflection_router", "delivers"),
+        ("an old flit doesn't come first", "deflection_router", "an_old_one_gets_nearer"),
     ],
 )
 def test_a_fault_gives_a_counterexample(name, on, violated):
