@@ -9,7 +9,8 @@ from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.arch.ways import Way
 
 from .formal_blocks import implies, pointer, total
-from .formal_lanes import Channel, Held, Lane, RouterProof
+from .formal_lanes import Channel, Lane
+from .formal_neighbours import Held, RouterProof
 from .formal_prover import Setting
 
 

@@ -10,8 +10,9 @@ from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.arch.ways import Way
 
 from .formal_blocks import implies, ranks, total
-from .formal_lanes import Channel, Held, Lane, RouterProof, set_bits
+from .formal_lanes import Channel, Lane
 from .formal_matcher import first_diagonal
+from .formal_neighbours import Held, RouterProof, set_bits
 from .formal_prover import Setting
 
 
