@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Mux, Signal, Value
 
 from tokenpath.hw.arch.ways import Way
 
-from .formal_blocks import Queue, Tagged, implies, storage
+from .formal_blocks import Queue, Tagged, implies, storage, total
 from .formal_prover import Setting
 
 WORD = 32  # flits of one word: a router looks at nothing else of a flit
@@ -21,18 +21,21 @@ class Lane:
 
     ``entering``, ``leaving``: a packet's tail is still to come in, to go out; its way is
     ``entering_way``, ``leaving_way``, a bit for each of ``ways``. ``routes``: packed coordinates of
-    a destination and its way.
+    a destination and its way. With ``packets`` a credit is room for a whole packet, of up to
+    ``LONGEST_PACKET`` flits, and there is room for so many.
     """
 
+    LONGEST_PACKET = 2
     FIELDS = ("data", "tail", "way", "head")
     """Of an entry, lowest first; its buffer has the first of them in rows, then those of tags."""
     IN_ROWS, IN_TAGS = 2, 1
 
     def __init__(
-        self, s: Setting, channel: Channel, *, link: Any, depth: int, vcs: int,
+        self, s: Setting, channel: Channel, *, link: Any, depth: int, packets: int, vcs: int,
         ways: Sequence[Way], routes: Mapping[int, int], pop: Value, tag: Value, bits: int,
     ) -> None:  # fmt: skip
         self.s, self.channel, self.ways, self.depth = s, channel, list(ways), depth
+        self.packets = packets
         self.name, self.link, self.routes = f"{channel[0]}_{channel[1]}", link, routes
         name, flit = self.name, link.flit
         self.push = s.named(f"push_{name}", link.valid & (flit.vc == channel[1]))
@@ -55,7 +58,7 @@ class Lane:
             s.m.d.sync += [
                 self.leaving.eq(~self.first("tail")), self.leaving_way.eq(self.first("way"))
             ]  # fmt: skip
-        self._credits()
+        self._slots()
         rows, tags = ends[self.IN_ROWS - 1], ends[self.IN_ROWS + self.IN_TAGS - 1]
         storage(s, name, f"dut.buffer{channel[0]}", self.queue, v=channel[1], vcs=vcs, tags=tag,
                 data=slice(0, rows), tag=slice(rows, tags))  # fmt: skip
@@ -98,15 +101,23 @@ class Lane:
         chosen = Mux(flit.head, routed, self.entering_way)[: len(self.ways)]
         return s.named(f"spec_way_{self.name}", chosen)
 
-    def _credits(self) -> None:
-        """A credit for each flit that is taken; the neighbour has one for each free slot."""
+    def _slots(self) -> None:
+        """A credit for each flit that is taken; the neighbour has one for each free slot. Or, where
+        a slot is room for a packet, one for each packet."""
         s, name, queue = self.s, self.name, self.queue
-        slots = Signal(range(self.depth + 2), name=f"slots_{name}", init=self.depth)
+        most, whole, flit = self.packets or self.depth, bool(self.packets), self.link.flit
+        slots = Signal(range(most + 2), name=f"slots_{name}", init=most)
         credit = self.link.credit[self.channel[1]]
-        s.m.d.sync += slots.eq(slots - self.push + credit)
-        s.assume(implies(self.push, slots != 0))
+        takes, gives, inside = self.push, queue.pop, queue.fill
+        if whole:
+            s.assume(implies(self.push, flit.head | flit.tail))
+            takes, gives = self.push & flit.head, queue.pop & self.first("tail")
+            tails = [queue.there(i) & self.part(one, "tail") for i, one in enumerate(queue.entries)]
+            inside = total([*tails, self.entering])
+        s.m.d.sync += slots.eq(slots - takes + credit)
+        s.assume(implies(takes, slots != 0))
         s.prove(f"takes_what_is_there_{name}", implies(queue.pop, queue.fill != 0))
-        s.prove(f"credit_for_each_{name}", credit == queue.pop, slots + queue.fill == self.depth)
+        s.prove(f"credit_for_each_{name}", credit == gives, slots + inside == most)
         if self.routes:
             s.cover(f"full_and_leaves_{name}", self.tagged.leaves & (queue.fill == self.depth))
 
@@ -121,6 +132,9 @@ class Lane:
             last = queue.fill == i + 1
             tail, way = self.part(one, "tail"), self.part(one, "way")
             s.invariant(f"way{i}_{name}", implies(queue.there(i), known(way)))
+            if self.packets:
+                short = self.part(one, "head") | tail
+                s.invariant(f"short{i}_{name}", implies(queue.there(i), short))
             s.invariant(f"end{i}_{name}", implies(last, self.entering == ~tail),
                         implies(last & self.entering, self.entering_way == way))  # fmt: skip
             if i + 1 < len(entries):

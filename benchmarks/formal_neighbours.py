@@ -52,7 +52,7 @@ class Held:
     def __init__(
         self, s: Setting, name: str, *, flit: Any, sent: Value, sources: Sequence[Value]
     ) -> None:
-        self.busy = Signal(name=f"busy_{name}")
+        self.sent, self.busy = sent, Signal(name=f"busy_{name}")
         self.holder = Signal(len(sources), name=f"holder_{name}")
         self.busy_after = s.named(f"busy_after_{name}", Mux(sent, ~flit.tail, self.busy))
         after = Mux(sent, Cat(sources), self.holder)
@@ -73,6 +73,8 @@ class RouterProof:
     ) -> None:  # fmt: skip
         self.s, self.dut, self.ports, self.params = s, dut, dut.ports, params
         self.depth, self.late = params.depth, params.extra_cycles
+        self.slots = params.slots(params.depth, Lane.LONGEST_PACKET)
+        self.packets = self.slots if params.whole_packets else 0
         self._late: dict[str, Signal] = {}
         self._arrivals = arrivals(params, topology, node)
         s.m.submodules.dut = dut
@@ -116,9 +118,9 @@ class RouterProof:
         s.prove(f"one_of_its_queues_{port}", at_most_one(list(pops)))
         return [
             self.lane(
-                s, (port, v), link=link, depth=self.depth, vcs=lanes, ways=self.ways((port, v)),
-                routes=self._routes((port, v)), pop=pops[v], tag=tags.word_select(v, width),
-                bits=len(self.dut.position),
+                s, (port, v), link=link, depth=self.depth, packets=self.packets, vcs=lanes,
+                ways=self.ways((port, v)), routes=self._routes((port, v)), pop=pops[v],
+                tag=tags.word_select(v, width), bits=len(self.dut.position),
             )
             for v in range(lanes)
         ]  # fmt: skip
@@ -156,24 +158,27 @@ class RouterProof:
             ))  # fmt: skip
         return sources
 
-    def credits(self, port: int, w: int, sent: Value) -> Value:
-        """A neighbour that gives a credit for a flit it has, and what the router knows of it;
-        whether there is room for another that would leave its queue now."""
+    def credits(self, port: int, w: int, held: Held) -> Value:
+        """A neighbour that gives a credit for a flit it has, or for a whole packet, and what the
+        router knows of it; whether there is room for another that would leave its queue now."""
         if not port:
             return Const(1, 1)
-        s, name = self.s, f"{port}_{w}"
-        link = self.dut.output(port)
-        there = Signal(range(self.depth + 2), name=f"there_{name}")
+        s, name, most, tail = self.s, f"{port}_{w}", self.slots, self.dut.output(port).flit.tail
+        there = Signal(range(most + 2), name=f"there_{name}")
         back = s.free(f"back_{name}")
-        s.m.d.comb += link.credit[w].eq(back)
+        s.m.d.comb += self.dut.output(port).credit[w].eq(back)
         s.assume(implies(back, there != 0))
-        s.m.d.sync += there.eq(there + sent - back)
-        owed = there + sent if self.late else there
-        count = s.peek(f"dut.credits{name}.count", self.depth.bit_length())
-        s.prove(f"sends_with_credit_{name}", implies(sent, there < self.depth))
-        s.prove(f"credits_{name}", count + owed == self.depth)
+        s.m.d.sync += there.eq(there + (held.sent & (tail | (not self.packets))) - back)
+        owed, takes, after = there, held.sent, there + held.sent
+        if self.packets:
+            takes = held.sent & ~held.busy
+            owed, after = there + held.busy, there + (held.busy | held.sent)
+        s.prove(f"sends_with_credit_{name}", implies(takes, owed < most))
+        owed = after if self.late else owed
+        count = s.peek(f"dut.credits{name}.count", most.bit_length())
+        s.prove(f"credits_{name}", count + owed == most)
         s.invariant(f"any_credit_{name}", s.peek(f"dut.credits{name}.any") == (count != 0))
-        return owed < self.depth
+        return owed < most
 
     def possible(self, port: int, w: int, room: Value) -> None:
         """Cover: two queues want this channel; it has no credit."""

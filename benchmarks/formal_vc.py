@@ -56,7 +56,7 @@ class _Proof(RouterProof):
         size, depth = topology.ports(node), params.depth
         dut = hw.VcRouter(
             dims=topology.dims, flit_words=1, depths=[depth] * size, cycles=[1] * size,
-            slots=[depth] * size, params=params,
+            slots=[params.slots(depth, Lane.LONGEST_PACKET)] * size, params=params,
             hub=None if node < topology.tiles else topology.switch_of(node)[0],
         )  # fmt: skip
         self._channels: dict[Channel, _Channel] = {}
@@ -95,14 +95,14 @@ class _Proof(RouterProof):
                 for lane, way, source in zip(lanes, gone, sent_by, strict=True)
             ))  # fmt: skip
             held = Held(s, name, flit=link.flit, sent=sent, sources=sent_by)
-            room = s.named(f"room_{name}", self.credits(port, w, sent))
-            taken = self._taken(port, w, held)
+            room = s.named(f"room_{name}", self.credits(port, w, held))
+            taken = self._taken(port, w, held, room)
             s.invariant(f"free_{name}", free[w] == ~taken)
             self._channels[port, w] = _Channel(held, taken, room)
             self.possible(port, w, room)
         self._foreseen(port)
 
-    def _taken(self, port: int, w: int, held: Held) -> Value:
+    def _taken(self, port: int, w: int, held: Held, room: Value) -> Value:
         """Invariants: an output channel is taken by at most one packet, and busy with its flits."""
         s, claims = self.s, []
         by = held.holder & held.busy.replicate(len(held.holder))
@@ -115,6 +115,7 @@ class _Proof(RouterProof):
                 f"holds_{pair}",
                 by[i] == (claims[-1] & lane.leaving),
                 implies(claims[-1], lane.along(lane.now, port, w)),
+                implies(claims[-1] & ~lane.leaving & bool(self.packets), room),
             )
         s.invariant(f"one_claims_{port}_{w}", total(claims) <= 1)
         return s.named(f"taken_{port}_{w}", Cat(claims).any())
@@ -126,7 +127,7 @@ class _Proof(RouterProof):
 
     def _foreseen(self, port: int) -> None:
         """Invariants: what is known a cycle ahead of an output's VCs."""
-        if self.params.stages == 3:
+        if self.params.stages == 3 or self.packets:
             return
         masks = {vcs for lane in self.lanes for turn, vcs in lane.ways if turn == port}
         for i, vcs in enumerate(sorted(masks)):
@@ -148,12 +149,12 @@ class _Proof(RouterProof):
         """If any flit can leave, one does; with 3 stages, if a head can take a VC, one does."""
         s = self.s
         self._orders()
-        heads, others, given = [], [], []
+        heads, others, given, whole = [], [], [], bool(self.packets)
         for lane in self.lanes:
             head = lane.queue.there(0) & ~lane.vc.any()
             heads += [head & lane.wants(*one) & self._able(*one) for one in self._channels]
             others += [
-                lane.queue.there(0) & lane.wants(port) & lane.vc[w] & channel.room
+                lane.queue.there(0) & lane.wants(port) & lane.vc[w] & (channel.room | whole)
                 for (port, w), channel in self._channels.items()
             ]
             before = Signal(name=f"had_vc_{lane.name}")
