@@ -65,7 +65,7 @@ def _answer(case: Case, solver: Solver) -> str:
     if not solver.holds_by_induction(case.steps):
         found = counterexample(case)
         return f"violated: {found.violated}" if found else "induction fails"
-    missing = [name for name in solver.setting.covers if solver.reaches(name, case.covered) is None]
+    missing = solver.unreached(case.covered)
     return f"never happens: {', '.join(missing)}" if missing else "proved"
 
 
@@ -171,10 +171,10 @@ def report(
 EXPLAINED = """\
 Assumed of neighbours: a sender has a credit for each flit, gives the flits of a packet in order and
 mixes no packets within a VC, and sends what the topology's routes bring to that input; a receiver
-gives a credit back for a flit that it has, at any time from the cycle after its arrival on. A
-deflection router's neighbours send what they like, to tiles that there are. The ways of a router's
-packets are those of `hw/arch/ways.py`, the wishes of a deflection router's flits those of
-`hw/arch/deflection.py`.
+gives a credit back for a flit that it has, at any time from the cycle after its arrival on. Where a
+credit is room for a packet, which has up to two flits, both count packets. A deflection router's
+neighbours send what they like, to tiles that there are. The ways of a router's packets are those of
+`hw/arch/ways.py`, the wishes of a deflection router's flits those of `hw/arch/deflection.py`.
 
 Invariants, proved along with the properties: arbiters: the pointer's bits are monotone (who comes
 before whom is an order, with `pairs` a cyclic one), a winner that stays is first, and the grants a
@@ -196,8 +196,8 @@ deflection router's queue can wait for an empty place and enter one, all flits c
 Not proved here: that a packet's wait in a ring's router is bounded and its outputs don't idle (an
 input of two VCs may pick one whose output another input gets; all else is proved of them, too), nor
 the like of a virtual-channel router, of which it is proved that something moves if anything can;
-how long a request waits for an output-first matcher; adaptive routing and switching of whole
-packets (cut-through, bubble); which of two young flits a deflection router favours; links of
+how long a request waits for an output-first matcher; adaptive routing; cut-through and bubbles with
+packets of more than two flits; which of two young flits a deflection router favours; links of
 several cycles a flit; flits of more than a word (a router looks at the first only); nodes and sizes
 other than those listed; that a network drains (`hw/arch/routing.py` and `ways.py` prove the order
 of its channels, `deflection.py` gives a bound).

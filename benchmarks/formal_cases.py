@@ -107,6 +107,10 @@ CASES = (
     *(_vc_router(f"vc2-d1{allocator}", "line:3", 1) for allocator in
       ("-matrix", "-output_first", "-islip2-matrix", "-wavefront", "-s3-output_first-matrix")),
     _vc_router("vc2-d2-ordered", "mesh:2x2", 3), _vc_router("vc2-d1-o1turn", "mesh:2x2", 3),
+    *(_vc_router(f"{params}-cut_through", topology, node) for params, topology, node in [
+        ("vc1-d2", "line:3", 1), ("vc2-d4", "full:2", 0), ("vc2-d2-s2", "line:3", 1),
+        ("vc2-d2-s3", "line:3", 1)]),
+    *(_vc_router(f"{params}-bubble", "ring:5", 1) for params in ("vc1-d4", "vc2-d4-s2")),
     *(_deflection(topology, node) for topology, node in [
         ("line:3", 0), ("line:3", 1), ("ring:3", 1), ("mesh:2x2", 3), ("mesh:3x3", 4),
         ("mesh:3x3", 1), ("torus:3x3", 4)]),
@@ -117,6 +121,7 @@ _MOVES = "with m.If(self.advance & self.valid{}):\n            m.d.sync += behin
 _UNMOVED = Fault("the pointer isn't moved when a packet ends", "arbiter",
                  _MOVES.format(""), _MOVES.format(" & self.stay"))  # fmt: skip
 _VC, _VC2, _VC3 = (_vc_router(f"vc2-d2{stages}", "line:3", 1) for stages in ("", "-s2", "-s3"))
+_CUT = _vc_router("vc1-d2-cut_through", "line:3", 1)
 _VC_RING = _vc_router("vc2-d1", "ring:3", 1)
 _DEFLECTION = _deflection("mesh:3x3", 4)
 _KNOWN = {fault.name: fault for fault in faults.FAULTS}
@@ -192,6 +197,10 @@ FAULTS = (
            "Mux(self.tail, back, 0) if params.whole_packets else back",
            "Mux(self.tail, back, 0)"), _VC),
     (_KNOWN["a VC that a packet takes seems free in the next cycle"], _VC),
+    *((_KNOWN[f"every flit of a packet {what}"], _CUT) for what in (
+        "gives its room back", "takes room for one")),
+    (_KNOWN["a packet enters a ring without a bubble"], _vc_router("vc1-d4-bubble", "ring:5", 1)),
+    (_KNOWN["one credit counts as two"], _vc_router("vc1-d4-bubble", "ring:5", 1)),
     (Fault("a VC that a head takes stays free", "vc_output",
            "(self.free | Mux(tail, self.sent, 0)) & ~self.taken",
            "self.free | Mux(tail, self.sent, 0)"), _VC3),

@@ -160,9 +160,9 @@ class RouterProof:
 
     def credits(self, port: int, w: int, held: Held) -> Value:
         """A neighbour that gives a credit for a flit it has, or for a whole packet, and what the
-        router knows of it; whether there is room for another that would leave its queue now."""
+        router knows of it; how many credits there are for what would leave its queue now."""
         if not port:
-            return Const(1, 1)
+            return Const(self.slots)
         s, name, most, tail = self.s, f"{port}_{w}", self.slots, self.dut.output(port).flit.tail
         there = Signal(range(most + 2), name=f"there_{name}")
         back = s.free(f"back_{name}")
@@ -178,7 +178,7 @@ class RouterProof:
         count = s.peek(f"dut.credits{name}.count", most.bit_length())
         s.prove(f"credits_{name}", count + owed == most)
         s.invariant(f"any_credit_{name}", s.peek(f"dut.credits{name}.any") == (count != 0))
-        return owed < most
+        return s.named(f"left_{name}", (most - owed)[: len(there)])
 
     def possible(self, port: int, w: int, room: Value) -> None:
         """Cover: two queues want this channel; it has no credit."""

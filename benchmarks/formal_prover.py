@@ -182,13 +182,14 @@ class Solver:
                 return Counterexample(cycle + 1, violated)
         return None
 
-    def reaches(self, cover: str, last: int) -> int | None:
-        """The first cycle in which ``cover`` is possible, None if in none up to ``last``."""
+    def unreached(self, last: int) -> list[str]:
+        """The covers that aren't possible in any cycle from reset up to ``last``."""
+        left = list(self.setting.covers)
         for cycle in range(last + 1):
-            wanted = self._at(self._named[f"c_{cover}"], cycle)
-            if _model(self._from_reset(cycle, wanted)) is not None:
-                return cycle
-        return None
+            solver = self._solver([self._at(self._initial, 0), *self._run(cycle)])
+            wanted = [(name, self._at(self._named[f"c_{name}"], cycle)) for name in left]
+            left = [name for name, cover in wanted if _model(solver, cover) is None]
+        return left
 
     def _from_reset(self, last: int, also: Any) -> Any:
         return self._solver([self._at(self._initial, 0), *self._run(last), also])

@@ -42,7 +42,7 @@ class _Proof(RouterProof):
             sent = s.named(f"sent_{name}", link.valid & (link.flit.vc == w))
             sources = self.carries(port, inputs, sent, w)
             held = Held(s, name, flit=link.flit, sent=sent, sources=sources)
-            room = self.credits(port, w, held)
+            room = self.credits(port, w, held) != 0
             self.possible(port, w, room)
             self._owned(inputs, (port, w), held)
             if count == 1 and all(self.ports.lanes(lane.channel[0]) == 1 for lane in inputs):

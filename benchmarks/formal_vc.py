@@ -37,12 +37,10 @@ class _VcLane(Lane):
 
 @dataclass
 class _Channel:
-    """An output channel: ``held`` by the flits on its link, ``taken`` by a packet, with ``room``
-    for a flit."""
+    """An output channel: whether it is ``taken`` by a packet; the credits that are ``left``."""
 
-    held: Held
     taken: Value
-    room: Value
+    left: Value
 
 
 class _Proof(RouterProof):
@@ -72,7 +70,19 @@ class _Proof(RouterProof):
             shape = None if dim is None else self.ports.dims[dim]
             for dateline in range(self.ports.datelines(turn)):
                 found.append((turn, self.params.allowed(shape, dateline, channel[1])))
+            if self._bubbles(turn) and dim == self.ports.dim_of(channel[0]):
+                found[-1] = turn, 1 << channel[1]
         return found
+
+    def _bubbles(self, port: int) -> bool:
+        """Whether it is a ring's, which a packet enters only where room for another is left."""
+        dim = self.ports.dim_of(port)
+        return dim is not None and self.ports.dims[dim].is_ring and not self.params.dateline
+
+    def _needs(self, lane: Lane, port: int) -> int:
+        """The credits without which no head goes from a lane to an output."""
+        same = self.ports.dim_of(lane.channel[0]) == self.ports.dim_of(port)
+        return 2 if self._bubbles(port) and not same else 1
 
     def inputs(self, port: int) -> list[Lane]:
         lanes = super().inputs(port)
@@ -95,14 +105,21 @@ class _Proof(RouterProof):
                 for lane, way, source in zip(lanes, gone, sent_by, strict=True)
             ))  # fmt: skip
             held = Held(s, name, flit=link.flit, sent=sent, sources=sent_by)
-            room = s.named(f"room_{name}", self.credits(port, w, held))
-            taken = self._taken(port, w, held, room)
+            left = self.credits(port, w, held)
+            s.prove(f"heads_have_credits_{name}", *(
+                implies(source & link.flit.head, left + self.late >= self._needs(lane, port))
+                for lane, source in zip(lanes, sent_by, strict=True)
+            ))  # fmt: skip
+            if port and self._bubbles(port):
+                twice = s.peek(f"dut.credits{name}.twice")
+                s.invariant(f"two_credits_{name}", twice == (left > 1))
+            taken = self._taken(port, w, held, left)
             s.invariant(f"free_{name}", free[w] == ~taken)
-            self._channels[port, w] = _Channel(held, taken, room)
-            self.possible(port, w, room)
+            self._channels[port, w] = _Channel(taken, left)
+            self.possible(port, w, left != 0)
         self._foreseen(port)
 
-    def _taken(self, port: int, w: int, held: Held, room: Value) -> Value:
+    def _taken(self, port: int, w: int, held: Held, left: Value) -> Value:
         """Invariants: an output channel is taken by at most one packet, and busy with its flits."""
         s, claims = self.s, []
         by = held.holder & held.busy.replicate(len(held.holder))
@@ -115,15 +132,17 @@ class _Proof(RouterProof):
                 f"holds_{pair}",
                 by[i] == (claims[-1] & lane.leaving),
                 implies(claims[-1], lane.along(lane.now, port, w)),
-                implies(claims[-1] & ~lane.leaving & bool(self.packets), room),
+                implies(
+                    claims[-1] & ~lane.leaving & bool(self.packets), left >= self._needs(lane, port)
+                ),
             )
         s.invariant(f"one_claims_{port}_{w}", total(claims) <= 1)
         return s.named(f"taken_{port}_{w}", Cat(claims).any())
 
-    def _able(self, port: int, w: int) -> Value:
-        """Whether a head could take the channel."""
+    def _able(self, port: int, w: int, needs: int = 1) -> Value:
+        """Whether a head that needs so many credits could take the channel."""
         channel = self._channels[port, w]
-        return ~channel.taken & channel.room
+        return ~channel.taken & (channel.left >= needs)
 
     def _foreseen(self, port: int) -> None:
         """Invariants: what is known a cycle ahead of an output's VCs."""
@@ -152,9 +171,12 @@ class _Proof(RouterProof):
         heads, others, given, whole = [], [], [], bool(self.packets)
         for lane in self.lanes:
             head = lane.queue.there(0) & ~lane.vc.any()
-            heads += [head & lane.wants(*one) & self._able(*one) for one in self._channels]
+            heads += [
+                head & lane.wants(port, w) & self._able(port, w, self._needs(lane, port))
+                for port, w in self._channels
+            ]
             others += [
-                lane.queue.there(0) & lane.wants(port) & lane.vc[w] & (channel.room | whole)
+                lane.queue.there(0) & lane.wants(port) & lane.vc[w] & ((channel.left != 0) | whole)
                 for (port, w), channel in self._channels.items()
             ]
             before = Signal(name=f"had_vc_{lane.name}")
@@ -191,6 +213,6 @@ class _Proof(RouterProof):
 
 def vc_router(hw: SimpleNamespace, s: Setting, *, router: str, topology: str, node: int) -> None:
     """No flit is lost, made up or changed; each leaves once, on its packet's route and on a VC that
-    it allows; packets aren't mixed within a VC; credits neither over- nor underflow; if any flit
-    can leave, one does."""
+    it allows; packets aren't mixed within a VC; credits neither over- nor underflow; a packet with
+    bubbles enters a ring only where room for another is left; if any flit can leave, one does."""
     _Proof(hw, s, RouterParams.parse(router), Topology.parse(topology), node)
