@@ -132,10 +132,10 @@ class _Proof(RouterProof):
                 f"holds_{pair}",
                 by[i] == (claims[-1] & lane.leaving),
                 implies(claims[-1], lane.along(lane.now, port, w)),
-                implies(
-                    claims[-1] & ~lane.leaving & bool(self.packets), left >= self._needs(lane, port)
-                ),
             )
+            if self.packets:  # what a head took its VC for is still there
+                new = claims[-1] & ~lane.leaving
+                s.invariant(f"room_for_{pair}", implies(new, left >= self._needs(lane, port)))
         s.invariant(f"one_claims_{port}_{w}", total(claims) <= 1)
         return s.named(f"taken_{port}_{w}", Cat(claims).any())
 
@@ -192,23 +192,24 @@ class _Proof(RouterProof):
 
     def _orders(self) -> None:
         """Invariants: the arbiters' registers are orders."""
-        inputs, outputs = ("pick", "head_pick"), ("arbiter", "giver")
-        stages = (0, 1) if self.params.stages == 3 else (0,)
-        for stage in stages:
-            for port in self.ports.inputs:
-                ranks(self.s, f"dut.{inputs[stage]}{port}.", self.params.vcs)
-            if stage or self.params.allocator == "input_first":
-                for port in self.ports.outputs:
-                    sources = {lane.channel[0] for lane in self.turning(port)}
-                    ranks(self.s, f"dut.{outputs[stage]}{port}.", len(sources))
-        if self.params.allocator == "wavefront":
-            first_diagonal(self.s, "dut.matcher.", self.ports.inputs[-1] + 1)
-        if self.params.allocator == "output_first":
-            for port in self.ports.inputs:
-                ranks(self.s, f"dut.matcher.input{port}_", len(self.ports.turns(port)))
-            for port in self.ports.outputs:
-                sources = {lane.channel[0] for lane in self.turning(port)}
-                ranks(self.s, f"dut.matcher.output{port}_", len(sources))
+        ports, kind = self.ports, self.params.allocator
+        vcs = dict.fromkeys(ports.inputs, self.params.vcs)
+        turns = {port: len(ports.turns(port)) for port in ports.inputs}
+        sources = {
+            port: sum(port in ports.turns(i) for i in ports.inputs) for port in ports.outputs
+        }
+        found = {"pick{}.": vcs}
+        if self.params.stages == 3:
+            found |= {"head_pick{}.": vcs, "giver{}.": sources}
+        if kind == "input_first":
+            found["arbiter{}."] = sources
+        if kind == "output_first":
+            found |= {"matcher.input{}_": turns, "matcher.output{}_": sources}
+        if kind == "wavefront":
+            first_diagonal(self.s, "dut.matcher.", ports.inputs[-1] + 1)
+        for name, counts in found.items():
+            for port, count in counts.items():
+                ranks(self.s, f"dut.{name.format(port)}", count)
 
 
 def vc_router(hw: SimpleNamespace, s: Setting, *, router: str, topology: str, node: int) -> None:
