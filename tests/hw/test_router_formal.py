@@ -7,7 +7,8 @@ import pytest
 from amaranth.hdl import Signal
 
 from benchmarks.faults import Fault
-from benchmarks.formal import CASES, FAULTS, MODULES, NEEDED, Case, counterexample, planted, prove
+from benchmarks.formal import MODULES, NEEDED, counterexample, hardware, planted, prove
+from benchmarks.formal_cases import CASES, FAULTS, Case
 from benchmarks.formal_prover import Setting, Solver
 
 MISSING = [package for module, package in NEEDED.items() if not find_spec(module)]
@@ -73,6 +74,7 @@ def test_a_fault_gives_a_counterexample(name, on, violated):
 
 
 def test_every_fault_fits_its_source_and_leaves_nothing_behind():
+    hardware()  # loads all of them
     before = {name: sys.modules[f"tokenpath.hw.{name}"] for name in MODULES}
     for fault, _ in FAULTS:
         with planted(fault) as hw:
