@@ -11,6 +11,7 @@ that repeats it, cut to as few packets as still fail.
 import argparse
 import contextlib
 import os
+import random
 import sys
 import warnings
 import zlib
@@ -27,6 +28,7 @@ from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import HEADER_WORDS, SINK_CYCLES
+from tokenpath.sim.drawn.arches import draw_routes
 from tokenpath.sim.drawn.packets import LONGEST, SHAPES, draw_packets
 from tokenpath.sim.fast import columns as c
 from tokenpath.sim.traffic import TrafficMachine
@@ -48,7 +50,8 @@ ROUTERS = (
     *("vc2-d4-ordered", "vc4-d1-s2-matrix-ordered", "vc8-d2-s3-wavefront-ordered"),
     *("vc2-d8-cut_through", "vc1-d8-s2-odd_even-cut_through", "vc4-d12-s3-islip2-cut_through"),
     *("vc1-d16-bubble", "vc3-d9-s3-wavefront-bubble", "vc4-d8-s2-matrix-bubble-ordered"),
-    "deflection",
+    *("vc1-d2-table", "vc2-d1-s2-table", "vc4-d2-s3-wavefront-table", "vc2-d2-table-ordered"),
+    *("vc3-d8-islip2-cut_through-table", "deflection"),
 )
 TOPOLOGIES = (
     *("mesh:3x3", "ring:5", "mesh:2x2", "torus:3x3", "flat:4", "mesh:4x1", "full2,line2"),
@@ -92,8 +95,12 @@ def _goes(router: str, topology: str) -> bool:
 
 
 def machine(router: str, topology: str) -> Arch:
-    """An Arch with those. Raises InputError where they don't go together."""
-    arch, params = Arch.load("tiny").on(topology), RouterParams.parse(router)
+    """An Arch with those, a table drawn by their names. Raises InputError where they don't go
+    together."""
+    arch, params = Arch.load("tiny").on(topology), RouterParams.parse(router.replace("-table", ""))
+    if "-table" in router:
+        routes = draw_routes(random.Random(f"{router}/{topology}"), arch.topology)
+        params = replace(params, routing="table", routes=routes)
     longest = max(2, params.depth // 2) if params.whole_packets else LONGEST
     words = FLIT_WORDS * longest - HEADER_WORDS
     return replace(arch, router=params, flit_words=FLIT_WORDS, max_packet_words=words)

@@ -10,8 +10,7 @@ from amaranth.utils import ceil_log2
 from tokenpath.hw.arbiter import choose
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.beat import tree_sum
-from tokenpath.hw.flit import destination
-from tokenpath.hw.network import Nodes, link_nodes
+from tokenpath.hw.network import Nodes, link_nodes, tie
 from tokenpath.hw.sequencer import START_CYCLES
 from tokenpath.hw.tile import Tile, host_members
 
@@ -71,11 +70,10 @@ class Array(wiring.Component):
         return m
 
     def _host(self, m: Module) -> None:
-        sizes = [dim.size for dim in self.arch.topology.dims]
         for index, tile in enumerate(self.tiles):
             here = self.host_tile == index
+            tie(m, tile, self.arch, index)
             m.d.comb += [
-                tile.position.eq(destination(sizes, index)),
                 tile.go.eq(self.go),
                 tile.host_write.eq(self.host_write & here),
                 tile.host_space.eq(self.host_space),

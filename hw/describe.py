@@ -16,10 +16,10 @@ from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.isa import Engine
 from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.array import Array
-from tokenpath.hw.flit import DESCRIPTOR, HEADER, destination
+from tokenpath.hw.flit import DESCRIPTOR, HEADER
 from tokenpath.hw.load import SLOTS
 from tokenpath.hw.router import Router
-from tokenpath.hw.routers import router_of
+from tokenpath.hw.routers import constants_of, router_of
 from tokenpath.hw.sequencer import START_CYCLES, row_layout
 from tokenpath.hw.tile import COUNTS, Space, Tile
 from tokenpath.hw.verilog import array_verilog, module_verilog
@@ -139,8 +139,7 @@ def _describe(arch: Arch, unit: str, made: _Unit) -> dict[str, Any]:
     if unit == "router":
         found["node"] = {"number": made.node, "name": arch.topology.node_name(made.node or 0)}
         if made.node is not None and made.node < arch.tiles:
-            sizes = [dim.size for dim in arch.topology.dims]
-            found["node"]["position"] = destination(sizes, made.node)
+            found["node"] |= constants_of(arch, made.node)
     else:
         found["start_cycles"] = START_CYCLES
         found["host_spaces"] = _spaces(arch)
@@ -151,6 +150,7 @@ def _describe(arch: Arch, unit: str, made: _Unit) -> dict[str, Any]:
 
 _ONE = {
     "position": "this tile's coordinates, packed as in a header; constant",
+    "routes": "this tile's outputs by packed destination; constant",
     "go": "pulse: a step begins, its cycle 0 is start_cycles later; only while idle or done",
     "idle": "all three engines have ended",
     "sent": "pulse: the last flit of a packet leaves for the router",

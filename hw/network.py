@@ -8,9 +8,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tokenpath.hw.arch.params import Arch
-from tokenpath.hw.flit import channel, destination, flits
+from tokenpath.hw.flit import channel, flits
 from tokenpath.hw.link import Link
-from tokenpath.hw.routers import router_of
+from tokenpath.hw.routers import constants_of, router_of
 
 
 class Network(wiring.Component):
@@ -47,9 +47,8 @@ class Network(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m, topology = Module(), self.arch.topology
         nodes = self._nodes.place(m, "node")
-        sizes = [dim.size for dim in topology.dims]
         for tile, router in enumerate(nodes[: topology.tiles]):
-            m.d.comb += router.position.eq(destination(sizes, tile))
+            tie(m, router, self.arch, tile)
             connect(m, flipped(self.i[tile]), router.i0)
             connect(m, router.o0, flipped(self.o[tile]))
         link_nodes(m, self.arch, nodes)
@@ -121,6 +120,12 @@ def instance(m: Module, name: str, kind: str, signature: wiring.Signature) -> An
     }
     m.submodules[name] = Instance(kind, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
     return interface
+
+
+def tie(m: Module, node: Any, arch: Arch, tile: int) -> None:
+    """Set the constants of a tile, or of its router, at its place."""
+    for name, value in constants_of(arch, tile).items():
+        m.d.comb += getattr(node, name).eq(value)
 
 
 def link_nodes(m: Module, arch: Arch, nodes: Sequence[Any]) -> None:

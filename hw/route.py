@@ -64,6 +64,8 @@ class Ports:
         dim = self.dim_of(port)
         if dim is None:
             return self.outputs
+        if self.params and self.params.routing == "table":
+            return tuple(output for output in self.outputs if output != port)
         on = self.base[dim] + 1 - (port - self.base[dim])
         straight = (on,) if self.dims[dim].shape in ("line", "ring") else ()
         routing = self.params.routing if self.params else "dimension_order"

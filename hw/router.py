@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2
 
 from tokenpath.hw.arbiter import Arbiter, choose, choose_winner
 from tokenpath.hw.arch.dims import Dim
@@ -20,6 +21,7 @@ class Router(wiring.Component):
     """The router of every tile of a product of ``dims``; with ``hub``, that dimension's switch.
 
     Members: ``position``, the packed coordinates of the tile (constant; a switch ignores it);
+    ``routes``, only with a routing table, its outputs by packed coordinates (constant);
     ``i0``, ``i1`` ... and ``o0``, ``o1`` ..., its channels by port number, port 0 the local one
     (a switch has none, and ``o0`` has no credits: the sink is always ready). A port without a
     link, at a line's end, is left alone.
@@ -46,6 +48,8 @@ class Router(wiring.Component):
         self.vcs = self.ports.vcs
         position = sum(coordinate_bits([dim.size for dim in dims]))
         members: dict[str, Any] = {"position": In(max(1, position))}
+        if params and params.routing == "table" and hub is None:
+            members["routes"] = In(ceil_log2(len(self.ports.outputs)) << position)
         for port in self.ports.inputs:
             shape = {"flit_words": flit_words, "vcs": self.vcs}
             both = channel(**shape, lanes=self.ports.lanes(port))

@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
+from amaranth.utils import ceil_log2
+
 from tokenpath.hw.arch.deflection import epoch_bits
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.route_table import read_table
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.timing import put_flits
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.deflection_router import DeflectionRouter
+from tokenpath.hw.flit import destination
 from tokenpath.hw.injector import Injector
 from tokenpath.hw.route import Ports
 from tokenpath.hw.router import Router
@@ -53,6 +57,21 @@ def router_of(arch: Arch, hub: int | None = None) -> Router:
         dims=arch.topology.dims, flit_words=arch.flit_words, params=arch.router, hub=hub,
         packet_flits=arch.packet_flits,
     )  # fmt: skip
+
+
+def constants_of(arch: Arch, tile: int) -> dict[str, int]:
+    """The inputs of a tile's router that are constants: where it is, and its routes if it has a
+    table."""
+    topology = arch.topology
+    sizes = [dim.size for dim in topology.dims]
+    found = {"position": destination(sizes, tile)}
+    if arch.router.routing == "table":
+        bits = ceil_log2(topology.port_base[-1])
+        routes = read_table(arch.router.routes, topology)[tile]
+        found["routes"] = sum(
+            output << bits * destination(sizes, to) for to, output in enumerate(routes)
+        )
+    return found
 
 
 def make_injector(*, arch: Arch, flit_words: int, descriptors: int) -> Injector:

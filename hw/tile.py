@@ -16,7 +16,7 @@ from tokenpath.hw.counters import Counters
 from tokenpath.hw.flit import DESCRIPTOR, channel
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
 from tokenpath.hw.reader import StreamReader
-from tokenpath.hw.routers import make_injector, router_of
+from tokenpath.hw.routers import constants_of, make_injector, router_of
 from tokenpath.hw.semaphores import Semaphores
 from tokenpath.hw.sequencer import Sequencer, row_layout
 from tokenpath.hw.sink import Sink
@@ -70,6 +70,8 @@ class Tile(wiring.Component):
     -------
     position : ``In``
         Packed coordinates, see :func:`tokenpath.hw.flit.destination`; constant.
+    routes : ``In``
+        Only with a routing table: its outputs (:func:`tokenpath.hw.routers.constants_of`).
     i1, i2 ..., o1, o2 ... : channels
         Links by port number; those without a link are left alone.
     go : ``In(1)``
@@ -89,7 +91,9 @@ class Tile(wiring.Component):
         self.arch = arch
         arch.router.check_programs()
         self.router = router_of(arch)
-        members: dict[str, Any] = {"position": In(self.router.position.shape())}
+        members: dict[str, Any] = {
+            name: In(getattr(self.router, name).shape()) for name in constants_of(arch, 0)
+        }
         for port in self.router.ports.inputs[1:]:
             lanes = self.router.ports.lanes(port)
             link = channel(flit_words=arch.flit_words, vcs=self.router.vcs, lanes=lanes)
@@ -137,7 +141,8 @@ class Tile(wiring.Component):
         m, router = Module(), self.router
         m.submodules.core = self._core()
         m.submodules.router = router
-        m.d.comb += router.position.eq(self.position)
+        for name in constants_of(self.arch, 0):
+            m.d.comb += getattr(router, name).eq(getattr(self, name))
         for port in router.ports.inputs[1:]:
             connect(m, flipped(getattr(self, f"i{port}")), router.input(port))
             connect(m, router.output(port), flipped(getattr(self, f"o{port}")))

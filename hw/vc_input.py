@@ -40,7 +40,7 @@ class VcInput:
         """Route a head flit as it arrives; the flits behind it take its way."""
         flit, buffer = self.channel.flit, self.buffer
         way = Signal(len(self.ways), name=f"way{self.port}")
-        found = routed(m, router.ports, self.port, self.ways, position=router.position, flit=flit)
+        found = routed(m, router, self.port, self.ways, flit)
         here = [flit.vc == v if self.vcs > 1 else Const(1, 1) for v in range(self.vcs)]
         ways = [Signal(way.shape(), name=f"way{self.port}_{v}") for v in range(self.vcs)]
         m.d.comb += [

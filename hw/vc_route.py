@@ -1,22 +1,25 @@
 """The ways that a packet may go from an input: the routing functions of ``arch.ways`` in logic."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from amaranth.hdl import Const, Module, Mux, Value
+from amaranth.utils import ceil_log2
 
-from tokenpath.hw.flit import coordinates
+from tokenpath.hw.flit import coordinate_bits, coordinates
 from tokenpath.hw.route import Ports, Route
+
+if TYPE_CHECKING:
+    from tokenpath.hw.router import Router
 
 Way = tuple[int, int]
 """(output port, dateline class of the VCs there)."""
 
 
-def routed(
-    m: Module, ports: Ports, port: int, ways: Sequence[Way], *, position: Value, flit: Any
-) -> list[Value]:
+def routed(m: Module, router: "Router", port: int, ways: Sequence[Way], flit: Any) -> list[Value]:
     """For each of ``ways`` whether the packet whose head is ``flit``, at input ``port``, may go it:
     one, or with an adaptive routing up to two."""
+    ports, position = router.ports, router.position
 
     def along(name: str, order: Iterable[int] | None = None) -> list[Value]:
         route = Route(ports=ports, port=port, order=None if order is None else list(order))
@@ -32,6 +35,11 @@ def routed(
     assert params is not None
     if ports.hub is not None or params.routing == "dimension_order":
         return along("")
+    if params.routing == "table":
+        bits = ceil_log2(len(ports.outputs))
+        place = sum(coordinate_bits([dim.size for dim in ports.dims]))
+        output = router.routes.word_select(flit.data[0][:place], bits)
+        return [output == turn for turn, _ in ways]
     own = ports.dim_of(port)
     if params.routing == "o1turn":
         back = range(len(ports.dims) if own is None else own + 1)

@@ -10,7 +10,8 @@ from typing import Any
 
 from .dims import Tier
 from .errors import InputError, require
-from .router_params import RouterParams
+from .route_table import read_table
+from .router_params import RouterParams, routes_of
 from .timing import put_flits
 from .topology import Topology
 
@@ -146,6 +147,8 @@ class Arch:
             f"give at least {self.store_latency + 1}",
         )
         self.router.channels(self.topology.dims)
+        if self.router.routing == "table":
+            read_table(self.router.routes, self.topology)
         for flits in {self.router.local_flits, *map(self.router.buffer_flits, self._tiers)}:
             self.router.slots(flits, self.packet_flits)
 
@@ -211,7 +214,7 @@ class Arch:
     @classmethod
     def load(cls, name_or_path: str) -> "Arch":
         """A preset by name, or a TOML file of the fields to change (with ``preset = NAME`` as the
-        base)."""
+        base). ``router.routes`` may be the name of a CSV file beside it."""
         if name_or_path in PRESETS:
             return PRESETS[name_or_path]
         path = Path(name_or_path)
@@ -232,6 +235,9 @@ class Arch:
             raise InputError(
                 f"can't read the architecture {name_or_path!r}: {error}; give a TOML file"
             ) from None
+        router = values.get("router")
+        if isinstance(router, dict) and str(router.get("routes", "")).endswith(".csv"):
+            router["routes"] = routes_of(path.parent / router["routes"])
         base = values.pop("preset", None)
         if base is not None and base not in PRESETS:
             raise InputError(

@@ -2,16 +2,20 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 from . import deflection
 from .dims import Dim, Tier
-from .errors import require
+from .errors import InputError, require
 
 ROUTERS = ("wormhole", "vc", "deflection")
 ALLOCATORS = ("input_first", "output_first", "wavefront")
 ARBITERS = ("round_robin", "matrix")
-ROUTINGS = ("dimension_order", "o1turn", "west_first", "odd_even")
+ROUTINGS = ("dimension_order", "o1turn", "west_first", "odd_even", "table")
 SWITCHINGS = ("wormhole", "cut_through", "bubble")
+
+MOST_ROUTES = 1 << 24
+"""Bytes of a routing table's file."""
 
 MOST_MATCHED = 32
 """Ports of a router that matches all inputs and outputs at once."""
@@ -40,7 +44,8 @@ class RouterParams:
     ``switching``: with cut_through a credit is room for a whole packet, of which a buffer has
     ``depth`` over the flits of the longest; with bubble, too, a ring needs no dateline, as a packet
     enters only where room for another is left. ``ordered``: the VC of a packet follows from its
-    destination, so that packets from one tile to another stay in order.
+    destination, so that packets from one tile to another stay in order. ``routes``: with routing
+    table that table, as text (``hw.arch.route_table``).
     """
 
     kind: str = "wormhole"
@@ -54,6 +59,7 @@ class RouterParams:
     routing: str = "dimension_order"
     switching: str = "wormhole"
     ordered: bool = False
+    routes: str = ""
 
     def __post_init__(self) -> None:
         require(self.kind in ROUTERS, f"unknown router {self.kind!r}; give {' or '.join(ROUTERS)}")
@@ -94,7 +100,17 @@ class RouterParams:
             "is odd",
         )
         require(
-            not self.ordered or self.routing == "dimension_order",
+            (self.routing == "table") == bool(self.routes),
+            "routing table needs routes, and no other routing has some; give table=FILE.csv, such "
+            "as 'tokenpath topology routes' writes",
+        )
+        require(
+            self.routing != "table" or self.switching != "bubble",
+            "switching bubble is for rings in dimension order, not for routing table; give "
+            "cut_through or wormhole",
+        )
+        require(
+            not self.ordered or self.routing in ("dimension_order", "table"),
             f"routing {self.routing} doesn't keep packets in order; leave 'ordered' out",
         )
         require(
@@ -108,10 +124,11 @@ class RouterParams:
         that of the local port and stages where they are given; behind them, in any order, a choice
         each: ``output_first``, ``islip2`` (output_first of two iterations), ``wavefront``,
         ``matrix``, ``o1turn``, ``west_first``, ``odd_even``, ``cut_through``, ``bubble``,
-        ``ordered``.
+        ``ordered``; at the end ``table=FILE``, which is read.
 
         Raises InputError.
         """
+        text, table, file = text.partition("-table=")
         if text == "deflection":
             return cls(kind=text)
         found = re.fullmatch(
@@ -132,6 +149,9 @@ class RouterParams:
             require(bool(one), f"router {text!r}: unknown {word!r}; give {', '.join(_WORDS)}")
             require(not chosen.keys() & one.keys(), f"router {text!r}: {word!r} is a second choice")
             chosen |= one
+        if table:
+            require("routing" not in chosen, f"router {text!r}: a table is a second routing")
+            chosen |= {"routing": "table", "routes": routes_of(Path(file))}
         return cls(
             kind=kind, depth=int(depth), local_depth=int(local or 0), vcs=int(vcs or 1),
             stages=int(stages or 1),
@@ -169,7 +189,7 @@ class RouterParams:
             f"router vcs {self.vcs} can't be halved at a ring's dateline; give an even number",
         )
         require(
-            not ring or self.routing == "dimension_order",
+            not ring or self.routing in ("dimension_order", "table"),
             f"routing {self.routing} has no dateline for a ring; give dimension_order",
         )
         require(
@@ -202,7 +222,7 @@ class RouterParams:
     @property
     def dateline(self) -> bool:
         """Whether the VCs of a ring are halved: before its dateline, and behind it."""
-        return self.switching != "bubble"
+        return self.switching != "bubble" and self.routing != "table"
 
     @property
     def keeps_order(self) -> bool:
@@ -279,4 +299,21 @@ def _word(word: str) -> dict[str, object]:
     islip = re.fullmatch(r"islip(\d)", word)
     if islip:
         return {"allocator": "output_first", "iterations": int(islip[1])}
-    return {name: word for name, choices in _CHOICES.items() if word in choices[1:]}
+    words = _CHOICES.items()
+    return {name: word for name, choices in words if word in choices[1:] and word != "table"}
+
+
+def routes_of(file: Path) -> str:
+    """The text of a routing table's file. Raises InputError if it can't be read or is too long."""
+    try:
+        size = file.stat().st_size
+        require(
+            size <= MOST_ROUTES,
+            f"routing table {str(file)!r} has {size:,} bytes; give at most {MOST_ROUTES:,}",
+        )
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"can't read the routing table {str(file)!r}: {error}; give a CSV file, such as "
+            "'tokenpath topology routes' writes"
+        ) from None

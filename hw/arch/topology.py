@@ -213,16 +213,18 @@ class Topology(Product):
     def channel_name(self, channel: Channel) -> str:
         """`(3,0)+x vc0`; a link of `full` or from a switch to coordinate 5 is `(3,0)x5 vc0`."""
         node, port, vc = channel
+        return f"{self.node_name(node)}{self.port_name(node, port)} vc{vc}"
+
+    def port_name(self, node: int, port: int) -> str:
+        """The way of link port `port`: `+x`; of `full` or from a switch `x5`; to a switch `x*`."""
         i = self.port_dim(node, port)
         letter = "xyzw"[i] if len(self.dims) <= 4 else f"d{i}:"
         shape, arrived = self.dims[i].shape, self.neighbour(node, port)
         if shape in ("line", "ring"):
-            way = f"{'+-'[port - self.port_base[i]]}{letter}"
-        elif arrived is None or arrived[0] >= self.tiles:
-            way = f"{letter}*"
-        else:
-            way = f"{letter}{self.coordinates(arrived[0])[i]}"
-        return f"{self.node_name(node)}{way} vc{vc}"
+            return f"{'+-'[port - self.port_base[i]]}{letter}"
+        if arrived is None or arrived[0] >= self.tiles:
+            return f"{letter}*"
+        return f"{letter}{self.coordinates(arrived[0])[i]}"
 
     def dim_channel(self, dim: int, channel: Channel) -> Channel:
         """The channel (position, port offset, vc) of dimension `dim`, other coordinates 0."""

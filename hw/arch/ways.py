@@ -4,6 +4,7 @@
 * ``o1turn``: as they are listed or the other way round (Seo et al. 2005), each order on a half of
   the VCs, which a packet enters where it enters the network and never leaves.
 * ``west_first``: in a mesh, west first, then any way that is no detour (Glass and Ni 1992).
+* ``table``: that of a table, the same for all inputs and VCs (``route_table``).
 * ``odd_even``: in a mesh, any way that is no detour, but from going east no turn in an even column,
   and to going west none in an odd one (Chiu 2000).
 
@@ -13,6 +14,7 @@ Hardware, tables of the fast simulator and the deadlock proof are all held to ``
 from collections.abc import Iterable
 
 from .errors import InputError
+from .route_table import read_table
 from .router_params import RouterParams
 from .routing import Channel, DeadlockError, Proof, find_cycle
 from .topology import Topology
@@ -38,6 +40,9 @@ def ways(
     differing = [i for i, (x, d) in enumerate(zip(here, there, strict=True)) if x != d]
     if not differing:
         return ((0, router.allowed(None, 0, vc)),)
+    if router.routing == "table":
+        output = read_table(router.routes, topology)[node][to]
+        return ((output, router.allowed(topology.dims[topology.port_dim(node, output)], 0, vc)),)
     if router.adaptive:
         chosen = _adaptive(router.routing, topology, here, there, port)
     else:

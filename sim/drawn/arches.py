@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import Arch, Format, Numeric
+from tokenpath.hw.arch.route_table import up_down, write_table
 from tokenpath.hw.arch.router_params import (
     ALLOCATORS,
     ARBITERS,
@@ -32,7 +33,7 @@ def draw_router(rng: random.Random, arch: Arch, *, ordered: bool) -> RouterParam
     """
     for _ in range(200):
         try:
-            router = _drawn_router(rng, arch.packet_flits)
+            router = _drawn_router(rng, arch)
             if not ordered or router.keeps_order:
                 return replace(arch, router=router).router
         except InputError:  # a choice that doesn't go with another one, or with the topology
@@ -40,12 +41,14 @@ def draw_router(rng: random.Random, arch: Arch, *, ordered: bool) -> RouterParam
     return RouterParams(depth=1)
 
 
-def _drawn_router(rng: random.Random, packet_flits: int) -> RouterParams:
+def _drawn_router(rng: random.Random, arch: Arch) -> RouterParams:
+    packet_flits = arch.packet_flits
     depth, local = rng.choice((1, 1, 2, 3, 4)), rng.choice((0, 0, 0, packet_flits, 1))
     if rng.random() < 0.5:
         return RouterParams(depth=depth, local_depth=min(64, local))
     allocator = rng.choice((*ALLOCATORS, "input_first"))
     switching = rng.choice((*SWITCHINGS, "wormhole", "wormhole"))
+    routing = rng.choice((*ROUTINGS, "dimension_order"))
     return RouterParams(
         kind="vc",
         depth=depth if switching == "wormhole" else min(64, packet_flits * rng.randint(1, 3)),
@@ -54,10 +57,18 @@ def _drawn_router(rng: random.Random, packet_flits: int) -> RouterParams:
         allocator=allocator,
         iterations=rng.randint(1, 3) if allocator == "output_first" else 1,
         arbiter=rng.choice(ARBITERS),
-        routing=rng.choice((*ROUTINGS, "dimension_order")),
+        routing=routing,
+        routes=draw_routes(rng, arch.topology) if routing == "table" else "",
         switching=switching,
         ordered=rng.random() < 0.5,
     )
+
+
+def draw_routes(rng: random.Random, topology: Topology) -> str:
+    """A routing table around a few broken links. Raises InputError where some are too many."""
+    links = [(link.src, link.src_port) for link in topology.links]
+    broken = rng.sample(links, min(len(links), rng.randint(0, 2)))
+    return write_table(up_down(topology, broken), topology)
 
 
 def draw_arch(rng: random.Random, tiles: int) -> Arch:

@@ -38,7 +38,7 @@ CONSTANTS = 64
 
 # ROUTING (PLAIN: dimension order on any VC), ALLOCATOR. WHOLE: a credit is room for a packet; HALF
 # of the VCs; ARBITER: words of one; ANY: the routers need ``request_any``
-(PLAIN, FIXED, O1TURN, WEST_FIRST, ODD_EVEN) = range(5)
+(PLAIN, FIXED, O1TURN, TABLE, WEST_FIRST, ODD_EVEN) = range(6)
 (INPUT_FIRST, OUTPUT_FIRST, WAVEFRONT) = range(3)
 
 # code: isa.LAYOUT; the register of an operand is in the column behind its immediate

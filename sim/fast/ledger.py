@@ -28,7 +28,7 @@ from .columns import *
 from .engine import operand, stream_epilogue, stream_prologue
 from .jit import inner, wide
 from .state import I64, Engines, Network, addresses, engines_at, network_at
-from .ways import route
+from .ways import only_way
 
 LAYERS = ("compute", "memory", "interconnect", "wait")
 COMPUTE, MEMORY, INTERCONNECT, WAIT = range(4)
@@ -55,7 +55,7 @@ def flight(
     turn = 1 if e.constants[STAGES] > 2 else 0  # the cycle in which a head takes its VC
     node, hop, behind = source, 1 + e.constants[EJECTION], flits - 1  # the tail behind the head
     while node != to:
-        o = (route(e, n, node, to) >> VC_BITS) * O_WIDTH
+        o = (only_way(e, n, node, to) >> VC_BITS) * O_WIDTH
         hop += turn + n.queues[n.outputs[o + O_QUEUE] - U_NEXT + U_LATENCY]
         behind = max(behind - turn, (flits - 1) * n.outputs[o + O_CYCLES])
         node = wide(n.buffers[n.outputs[o + O_DOWN] + B_NODE])

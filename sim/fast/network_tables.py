@@ -7,8 +7,8 @@ import numpy as np
 
 from tokenpath.hw.arch.errors import require
 from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.route_table import read_table
 from tokenpath.hw.arch.router_params import RouterParams
-from tokenpath.hw.arch.topology import Topology
 
 from . import columns as c
 from .ports import Ports, coordinates_of
@@ -50,7 +50,8 @@ def network(arch: Arch) -> Network:
         links=np.zeros(length, np.int64),
         node_port0=ports.node_port0.astype(np.int32),
         room=room.astype(np.int32).reshape(-1),
-        port_ring=_port_rings(arch.topology),
+        port_ring=_port_rings(arch),
+        table=_table(arch),
         **_routes(arch),
         **_allocation(arch, ports),
     )
@@ -255,8 +256,18 @@ def _routes(arch: Arch) -> dict[str, Any]:
     }
 
 
-def _port_rings(topology: Topology) -> I32:
-    """Of each port of a tile the dimension + 1 if that is a ring, else 0."""
+def _table(arch: Arch) -> I32:
+    """The outputs of a routing table, in a line; 0 without one."""
+    if arch.router.routing != "table":
+        return np.zeros(1, np.int32)
+    return np.array(read_table(arch.router.routes, arch.topology), np.int32).reshape(-1)
+
+
+def _port_rings(arch: Arch) -> I32:
+    """Of each port of a tile the dimension + 1 if that is a ring which routes see, else 0."""
+    topology = arch.topology
+    if arch.router.routing == "table":
+        return np.zeros(topology.port_base[-1], np.int32)
     rings = [i + 1 if dim.is_ring else 0 for i, dim in enumerate(topology.dims)]
     ports = [rings[i] for i, dim in enumerate(topology.dims) for _ in range(dim.ports)]
     return np.array([0, *ports], np.int32)

@@ -58,7 +58,8 @@ class Network(NamedTuple):
     channel of an idle network. ``coordinates`` (tiles, dims); ``hub_dim`` of each switch node;
     ``routes`` a square table for each dimension, in which ``rows`` (tiles, dims) says where a
     tile's row begins. ``port_ring`` is the dimension of a tile's port + 1 if that is a ring.
-    ``arbiters``, ``asking`` and ``matching`` belong to ``allocators``.
+    ``table`` (tiles, tiles): the outputs of a routing table. ``arbiters``, ``asking`` and
+    ``matching`` belong to ``allocators``.
     """
 
     counts: I64
@@ -79,6 +80,7 @@ class Network(NamedTuple):
     routes: I32
     room: I32
     port_ring: I32
+    table: I32
     arbiters: I64
     asking: I32
     matching: I64
@@ -122,6 +124,6 @@ def network_at(a: I64) -> Network:
         pointer64(a[0]), pointer32(a[1]), pointer32(a[2]), pointer16(a[3]), pointer64(a[4]),
         pointer64(a[5]), pointer32(a[6]), pointer32(a[7]), pointer32(a[8]), pointer64(a[9]),
         pointer64(a[10]), pointer32(a[11]), pointer32(a[12]), pointer32(a[13]), pointer32(a[14]),
-        pointer32(a[15]), pointer32(a[16]), pointer32(a[17]), pointer64(a[18]), pointer32(a[19]),
-        pointer64(a[20]),
+        pointer32(a[15]), pointer32(a[16]), pointer32(a[17]), pointer32(a[18]), pointer64(a[19]),
+        pointer32(a[20]), pointer64(a[21]),
     )  # fmt: skip

@@ -137,7 +137,8 @@ def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
 def _routing(router: RouterParams) -> int:
     if router.routing == "dimension_order":
         return c.FIXED if router.ordered or router.switching == "bubble" else c.PLAIN
-    return {"o1turn": c.O1TURN, "west_first": c.WEST_FIRST, "odd_even": c.ODD_EVEN}[router.routing]
+    one_way = {"o1turn": c.O1TURN, "table": c.TABLE}
+    return {**one_way, "west_first": c.WEST_FIRST, "odd_even": c.ODD_EVEN}[router.routing]
 
 
 def _flat(buffer: memoryview) -> I32:

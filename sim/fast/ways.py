@@ -46,9 +46,9 @@ def chosen_way(s: Engines, n: Network, node: int, number: int, to: int) -> int:
     vc, base = number & VC_MASK, wide(n.node_port0[node])
     if s.constants[ROUTING] == O1TURN:
         return o1turn_way(s, n, node, vc, to)
-    if s.constants[ROUTING] != FIXED:
+    if s.constants[ROUTING] >= WEST_FIRST:
         return wide((base << VC_BITS) + adaptive_way(s, n, node, number >> VC_BITS, to))
-    plain = route(s, n, node, to)
+    plain = only_way(s, n, node, to)
     port = plain >> VC_BITS
     ring = wide(n.port_ring[port - base]) if node < s.constants[TILES] else wide(0)
     if ring and s.constants[BUBBLE]:
@@ -59,6 +59,15 @@ def chosen_way(s: Engines, n: Network, node: int, number: int, to: int) -> int:
         lowest = plain & -plain & VC_MASK
         return wide(port << VC_BITS | lowest << vc % size)
     return plain
+
+
+@hot
+def only_way(s: Engines, n: Network, node: int, to: int) -> int:
+    """The way of dimension order, or of a table."""
+    if s.constants[ROUTING] == TABLE and node < s.constants[TILES]:
+        port = n.node_port0[node] + n.table[node * s.constants[TILES] + to]
+        return wide(port << VC_BITS | s.constants[LOCAL_VCS])
+    return route(s, n, node, to)
 
 
 @inner

@@ -1,6 +1,7 @@
 """``tokenpath topology``: what a product of dimensions gives."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +9,8 @@ from rich.table import Table
 
 from tokenpath.commands import new_app
 from tokenpath.console import AsJson, emit, facts
+from tokenpath.files import write_atomic
+from tokenpath.hw.arch.route_table import broken_links, dimension_order, up_down, write_table
 from tokenpath.hw.arch.routing import check_deadlock_free
 from tokenpath.hw.arch.topology import Topology
 
@@ -52,6 +55,33 @@ def show(
         },
     )
     emit([shown, _dimensions(net)], net.describe(), as_json)
+
+
+@app.command()
+def routes(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Such as mesh:8x8.")],
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="LINK", help="A broken link, as '(1,1)+x'; repeatable."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Else printed.")
+    ] = None,
+) -> None:
+    """Make a routing table: for each tile and destination the output, as CSV.
+
+    In dimension order; around broken links, and in rings, up*/down* (no packet goes up again once
+    it went down from tile 0). --router vc2-d4-table=FILE takes it, or what you make of it: a table
+    by which packets could wait for each other in a circle is refused.
+    """
+    net = Topology.parse(text)
+    broken = list(broken_links(net, without or []))
+    rings = any(dim.is_ring for dim in net.dims)
+    table = write_table(up_down(net, broken) if broken or rings else dimension_order(net), net)
+    if output is None:
+        typer.echo(table, nl=False)
+    else:
+        write_atomic(output, table.encode())
 
 
 def _dimensions(net: Topology) -> Table:

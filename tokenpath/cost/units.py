@@ -11,9 +11,8 @@ from tokenpath.hw.arch.params import Arch
 from tokenpath.hw.arch.timing import put_flits
 from tokenpath.hw.compute import Compute
 from tokenpath.hw.exp2 import Exp2
-from tokenpath.hw.flit import destination
 from tokenpath.hw.reciprocal import Reciprocal
-from tokenpath.hw.routers import make_injector, make_router
+from tokenpath.hw.routers import constants_of, make_injector, make_router
 from tokenpath.hw.rsqrt import Rsqrt
 from tokenpath.hw.sigmoid import Sigmoid
 from tokenpath.hw.sink import Sink
@@ -58,12 +57,12 @@ class Sizes:
         }
 
     @property
-    def position(self) -> dict[str, int]:
+    def constants(self) -> dict[str, int]:
         """A tile in the middle, where every port is used."""
         tile = 0
         for dim in reversed(self.arch.topology.dims):
             tile = tile * dim.size + (dim.size - 1) // 2
-        return {"position": destination([dim.size for dim in self.arch.topology.dims], tile)}
+        return constants_of(self.arch, tile)
 
 
 def _router(sizes: Sizes) -> Unit:
@@ -71,7 +70,7 @@ def _router(sizes: Sizes) -> Unit:
     dims, words = arch.topology.dims, sizes.flit_words
     packet_flits = put_flits(arch.max_packet_words, words)
     router = make_router(dims=dims, flit_words=words, params=arch.router, packet_flits=packet_flits)
-    return Unit(router, sizes.position)
+    return Unit(router, sizes.constants)
 
 
 def _injector(sizes: Sizes) -> Unit:
@@ -85,7 +84,7 @@ def _compute(sizes: Sizes) -> Compute:
 
 UNITS: dict[str, tuple[str, Callable[[Sizes], Unit]]] = {
     "router": ("the router of a tile in the middle", _router),
-    "tile": ("a tile with its memories", lambda s: Unit(Tile(arch=s.whole), s.position)),
+    "tile": ("a tile with its memories", lambda s: Unit(Tile(arch=s.whole), s.constants)),
     "compute": ("the compute engine", lambda s: Unit(_compute(s))),
     "lanes": ("the multipliers behind the store", lambda s: Unit(_compute(s).lanes)),
     "vector": ("the vector unit", lambda s: Unit(_compute(s).unit)),
