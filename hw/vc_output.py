@@ -55,7 +55,7 @@ class VcOutput:
     @property
     def _bubble(self) -> bool:
         """Whether packets enter a ring here that has no dateline."""
-        return self.ring and not self.router.params.dateline
+        return self.ring and self.router.params.switching == "bubble"
 
     def _link(self, m: Module) -> None:
         """Count the credits of the link's VCs and its busy cycles."""

@@ -32,7 +32,10 @@ def read_table(text: str, topology: Topology) -> Table:
     channels: also that of a route which never arrives.
     """
     check_size(topology)
-    lines = list(csv.reader(io.StringIO(text)))
+    try:
+        lines = list(csv.reader(io.StringIO(text)))
+    except csv.Error as error:
+        raise InputError(f"the routing table is no CSV: {error}; give tile,0,1,...") from None
     heading = ["tile", *map(str, range(topology.tiles))]
     require(
         bool(lines) and lines[0] == heading,

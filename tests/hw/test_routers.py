@@ -1,11 +1,13 @@
 import pytest
 
 from tokenpath.hw.arch.errors import InputError
+from tokenpath.hw.arch.params import Arch
+from tokenpath.hw.arch.route_table import up_down, write_table
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.deflection_router import DeflectionRouter
 from tokenpath.hw.router import Router
-from tokenpath.hw.routers import make_router
+from tokenpath.hw.routers import constants_of, make_router
 from tokenpath.hw.vc_router import VcRouter
 
 
@@ -20,6 +22,20 @@ def test_the_kind_chooses_the_router():
     assert type(router) is VcRouter
     assert (router.vcs, router.late, router.depths) == (4, 1, (3,) * 5)
     assert [router.ports.lanes(port) for port in router.ports.inputs] == [4] * 5
+
+
+def test_the_constants_of_a_tile_are_its_place_and_its_row_of_a_table():
+    topology = Topology.parse("mesh:3x2")
+    routes = write_table(up_down(topology, [(0, 1)]), topology)
+    router = RouterParams(kind="vc", routing="table", routes=routes)
+    arch = Arch.load("tiny").on(topology, router)
+    dut = make_router(dims=topology.dims, flit_words=2, params=router)
+    assert len(dut.routes) == 3 << 3  # five ports, coordinates of two bits and one
+    found = constants_of(arch, 4)  # (1,1), to (0,0) (1,0) (2,0) - (0,1) (1,1) (2,1)
+    ports = [found["routes"] >> 3 * place & 7 for place in range(8)]
+    assert ports == [2, 4, 1, 0, 2, 0, 1, 0]
+    assert found["position"] == 5
+    assert set(constants_of(arch.on(router="vc2-d4"), 4)) == {"position"}
 
 
 def test_depths_and_rates_follow_from_the_tiers():

@@ -1,13 +1,15 @@
 """Routers in words, and the virtual channels that a packet may take."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tokenpath.hw.arch.dims import Dim
 from tokenpath.hw.arch.errors import InputError
-from tokenpath.hw.arch.params import PRESETS
-from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.router_params import MOST_ROUTES, RouterParams
 
 TINY = PRESETS["tiny"]
 
@@ -53,6 +55,52 @@ def test_the_words_of_a_router_are_its_choices() -> None:
     assert (router.routing, router.switching, router.stages) == ("o1turn", "cut_through", 1)
 
 
+def test_a_table_is_read_from_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a-table=b.csv").write_text("tile,0,1\n0,.,+x\n1,-x,.\n", encoding="utf-8")
+    router = RouterParams.parse(f"vc2-d4-matrix-table={tmp_path / 'a-table=b.csv'}")
+    assert (router.arbiter, router.routing, router.routes[:8]) == ("matrix", "table", "tile,0,1")
+    assert str(router) == "vc2-d4-matrix-table"
+    assert TINY.on("line:2", router).fingerprint != TINY.on("line:2", "vc2-d4-matrix").fingerprint
+    (tmp_path / "tiny.toml").write_text(
+        'topology = "line:2"\n[router]\nkind = "vc"\nrouting = "table"\nroutes = "a-table=b.csv"\n',
+        encoding="utf-8",
+    )
+    assert Arch.load(str(tmp_path / "tiny.toml")).router.routes == router.routes
+
+
+def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match="can't read the routing table .*none.csv.: .*No such file"
+    ):
+        RouterParams.parse(f"vc2-d4-table={tmp_path / 'none.csv'}")
+    with (tmp_path / "large.csv").open("wb") as file:
+        file.truncate(MOST_ROUTES + 1)
+    with pytest.raises(
+        InputError, match="large.csv' has 16,777,217 bytes; give at most 16,777,216"
+    ):
+        RouterParams.parse(f"vc2-d4-table={tmp_path / 'large.csv'}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"routing": "table"}, "routing table needs routes, and no other routing has some"),
+        ({"routes": "tile,0"}, "routing table needs routes, and no other routing has some"),
+        (
+            {"routing": "table", "routes": "tile,0", "switching": "bubble"},
+            "switching bubble is for rings in dimension order, not for routing table",
+        ),
+        (
+            {"kind": "wormhole", "routing": "table", "routes": "x"},
+            "a wormhole router has no routing",
+        ),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        RouterParams(**{"kind": "vc", **fields})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -65,6 +113,8 @@ def test_the_words_of_a_router_are_its_choices() -> None:
         ("vc2-d4-odd_even-ordered", "routing odd_even doesn't keep packets in order"),
         ("vc3-d4-ordered", "router vcs 3 is no power of two, which 'ordered' needs"),
         ("vc2-d4-islip9", "router iterations 9 is outside 1..4"),
+        ("vc2-d4-table", "unknown 'table'; give output_first"),
+        ("vc2-d4-o1turn-table=x.csv", "a table is a second routing"),
         ("vc2-d4-s4", "router stages 4 is outside 1..3"),
     ],
 )

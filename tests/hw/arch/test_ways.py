@@ -1,9 +1,13 @@
 """Routing functions: they arrive without detours, and can't deadlock."""
 
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from tokenpath.hw.arch import ways as w
 from tokenpath.hw.arch.errors import InputError
+from tokenpath.hw.arch.route_table import up_down, write_table
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.routing import DeadlockError, check_deadlock_free
 from tokenpath.hw.arch.topology import Topology
@@ -59,6 +63,18 @@ def test_dimension_order_is_that_of_the_topology() -> None:
             port, vc = topology.next_hop(node, to)
             (found,) = w.ways(router, topology, node, 0, 0, to)
             assert found == (port, 1 << vc if port else 3)
+
+
+def test_a_table_says_the_way_from_every_input() -> None:
+    topology = Topology.parse("torus:3x3")
+    table = up_down(topology, [(0, 1)])
+    routes = write_table(table, topology)
+    router = RouterParams(kind="vc", vcs=4, routing="table", routes=routes)
+    for node, port, to in product(range(9), range(5), range(9)):
+        assert w.ways(router, topology, node, port, 2, to) == ((table[node][to], 15),)
+    ordered = replace(router, ordered=True)
+    assert w.ways(ordered, topology, 4, 1, 2, 0) == ((table[4][0], 4),)
+    assert w.check_ways(router, topology).pairs == 72
 
 
 def test_a_ring_without_dateline_is_refused_with_its_cycle(monkeypatch) -> None:
