@@ -139,7 +139,10 @@ def _describe(arch: Arch, unit: str, made: _Unit) -> dict[str, Any]:
     if unit == "router":
         found["node"] = {"number": made.node, "name": arch.topology.node_name(made.node or 0)}
         if made.node is not None and made.node < arch.tiles:
-            found["node"] |= constants_of(arch, made.node)
+            constants: dict[str, Any] = {**constants_of(arch, made.node)}
+            if "routes" in constants:  # more bits than a number has in most readers of JSON
+                constants["routes"] = hex(constants["routes"])
+            found["node"] |= constants
     else:
         found["start_cycles"] = START_CYCLES
         found["host_spaces"] = _spaces(arch)

@@ -15,7 +15,10 @@ from tokenpath.hw.flit import destination
 
 NET, ROUTER = ARCH.topology, ARCH.router
 NODE = DESCRIPTION["node"]["number"]
-POSITION = DESCRIPTION["node"].get("position", 0)
+CONSTANTS = {
+    "position": DESCRIPTION["node"].get("position", 0),
+    "routes": int(DESCRIPTION["node"].get("routes", "0"), 16),
+}
 SIZES = [dim.size for dim in NET.dims]
 CHANNELS = {channel["port"]: channel for channel in DESCRIPTION["channels"]}
 
@@ -153,7 +156,7 @@ class Scoreboard:
 async def every_packet_arrives_once_and_whole(dut: Any, mood: str) -> None:
     rng, (load, eager) = random.Random(mood), MOODS[mood]
     neighbours, board = Neighbours(dut), Scoreboard()
-    await reset(dut, position=POSITION)
+    await reset(dut, **CONSTANTS)
     sources = sorted((where, sorted(to)) for where, to in arrivals().items())
     for number in range(200):
         where, destinations = rng.choice(sources)
@@ -175,7 +178,7 @@ async def every_packet_arrives_once_and_whole(dut: Any, mood: str) -> None:
 async def a_hop_takes_the_cycles_of_its_stages(dut: Any) -> None:
     """A flit that enters an idle router in t leaves in t + 1 with one stage, on every turn."""
     rng, neighbours = random.Random(0), Neighbours(dut)
-    await reset(dut, position=POSITION)
+    await reset(dut, **CONSTANTS)
     for where, destinations in sorted(arrivals().items()):
         for to in sorted(destinations):
             for _ in range(max(c["cycles_per_flit"] for c in CHANNELS.values())):

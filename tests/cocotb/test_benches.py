@@ -12,6 +12,9 @@ from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
 
 from tokenpath.hw.arch.params import PRESETS, Arch
+from tokenpath.hw.arch.route_table import up_down, write_table
+from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.hw.arch.topology import Topology
 from tokenpath.hw.describe import DESCRIPTION, unit_files
 
 SMALL = replace(
@@ -59,6 +62,14 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bench_of_virtual_channels(router: str, net: str, tmp_path: Path, tools: None) -> None:
     run("verilator", "router", PRESETS["tiny"].on(net, router), tmp_path)
+
+
+@pytest.mark.slow
+def test_bench_of_a_routing_table(tmp_path: Path, tools: None) -> None:
+    mesh = Topology.parse("mesh:3x3")
+    routes = write_table(up_down(mesh, [(4, 1)]), mesh)
+    router = RouterParams(kind="vc", vcs=2, depth=2, routing="table", routes=routes)
+    run("verilator", "router", PRESETS["tiny"].on(mesh, router), tmp_path)
 
 
 @pytest.mark.timeout(900)  # on a loaded machine

@@ -69,15 +69,11 @@ def test_a_table_is_read_from_its_file(tmp_path: Path) -> None:
 
 
 def test_a_table_that_can_not_be_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match="can't read the routing table .*none.csv.: .*No such file"
-    ):
+    with pytest.raises(InputError, match=r"can't read the routing table .*none\.csv.: .*No such"):
         RouterParams.parse(f"vc2-d4-table={tmp_path / 'none.csv'}")
     with (tmp_path / "large.csv").open("wb") as file:
         file.truncate(MOST_ROUTES + 1)
-    with pytest.raises(
-        InputError, match="large.csv' has 16,777,217 bytes; give at most 16,777,216"
-    ):
+    with pytest.raises(InputError, match=r"large\.csv' has 16,777,217 bytes; give at most 16,7"):
         RouterParams.parse(f"vc2-d4-table={tmp_path / 'large.csv'}")
 
 
