@@ -8,7 +8,7 @@ then for each destination the output's name as in ``Topology.port_name``, ``.`` 
 import csv
 import io
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from .errors import InputError, require
@@ -105,7 +105,7 @@ def dimension_order(topology: Topology) -> Table:
     return tuple(tuple(topology.next_hop(tile, to)[0] for to in tiles) for tile in tiles)
 
 
-def up_down(topology: Topology, broken: Collection[tuple[int, int]] = ()) -> Table:
+def up_down(topology: Topology, broken: Iterable[tuple[int, int]] = ()) -> Table:
     """Up*/down* routing (Schroeder et al. 1991, Autonet) around ``broken`` links, each named by
     (tile, port) and broken both ways: no packet goes up again once it went down, where up is to a
     tile that is nearer to tile 0, or as near and of a lower number.
@@ -130,11 +130,11 @@ def up_down(topology: Topology, broken: Collection[tuple[int, int]] = ()) -> Tab
 
 
 def _links_left(
-    topology: Topology, broken: Collection[tuple[int, int]]
+    topology: Topology, broken: Iterable[tuple[int, int]]
 ) -> list[list[tuple[int, int]]]:
     """[tile] -> (port, tile behind it) of the links that aren't broken."""
     gone = set(broken)
-    for tile, port in broken:
+    for tile, port in list(gone):
         back = topology.neighbour(tile, port)
         require(back is not None, f"tile {tile} has no link at port {port} that could be broken")
         assert back is not None

@@ -93,6 +93,13 @@ def test_without_a_broken_link_up_down_is_as_short_as_the_rule_allows() -> None:
     assert [len(path(table, mesh, 8, to)) for to in range(9)] == [4, 3, 2, 3, 2, 1, 2, 1, 0]
 
 
+def test_a_longer_way_down_comes_before_a_shorter_one_up() -> None:
+    flat = Topology.parse("flat:5")
+    table = up_down(flat, broken_links(flat, ["(1)x3", "(1)x4", "(2)x4"]))
+    assert [node for node, _ in path(table, flat, 1, 4)] == [1, 2, 3]
+    assert [node for node, _ in path(table, flat, 4, 1)] == [4, 0]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -7,7 +7,9 @@ import pytest
 from programs import TINY
 
 from tokenpath.hw.arch import ways as rules
+from tokenpath.hw.arch.route_table import dimension_order, up_down, write_table
 from tokenpath.hw.arch.router_params import RouterParams
+from tokenpath.hw.arch.topology import Topology
 from tokenpath.sim.fast import columns, network_tables, tables, ways
 
 
@@ -21,14 +23,20 @@ from tokenpath.sim.fast import columns, network_tables, tables, ways
         ("vc4-d4-ordered", "torus:4x3"), ("vc4-d16-bubble", "torus:4x3"),
         ("vc2-d16-bubble-ordered", "ring3@die,line2@die"),
         ("vc4-d4-ordered", "switch3@die,ring4@die"),
+        ("vc4-d4-table", "torus:4x3"), ("vc2-d4-ordered-table", "torus:4x3"),
+        ("vc2-d4-table", "switch3@die,full4@die"),
     ],
 )  # fmt: skip
 def test_ways_are_those_of_the_pure_rule(text, where, monkeypatch):
     monkeypatch.setattr(ways, "wide", int)
     monkeypatch.setattr(ways, "route", ways.route.py_func)
-    for name in ("o1turn_way", "adaptive_way"):
+    for name in ("only_way", "o1turn_way", "adaptive_way"):
         monkeypatch.setattr(ways, name, getattr(ways, name).py_func)
-    router = RouterParams.parse(text)
+    router = RouterParams.parse(text.removesuffix("-table"))
+    if text.endswith("-table"):
+        net = Topology.parse(where)
+        table = dimension_order(net) if net.nodes > net.tiles else up_down(net, [(0, 1), (5, 3)])
+        router = replace(router, routing="table", routes=write_table(table, net))
     arch = replace(TINY.on(where), router=router)
     topology, routers = arch.topology, network_tables.network(arch)
     engines = tables.only_network(arch, routers, 1)
