@@ -59,21 +59,28 @@ class VcInput:
         params = self.router.params
         self.held = [Signal(self.vcs, name=f"held{self.port}_{v}") for v in range(self.vcs)]
         could, offers = self._heads(m, outputs)
-        heads = [~held.any() for held in self.held]
+        self.ready: list[Signal] = []
+        holds: list[Value] = [held.any() for held in self.held]
+        if params.knows_ahead:
+            self.ready = [Signal(name=f"ready{self.port}_{v}") for v in range(self.vcs)]
+            self.holds = [Signal(name=f"holds{self.port}_{v}") for v in range(self.vcs)]
+            holds = list(self.holds)
+        heads = [~one for one in holds]
         to: list[Value] = list(self.held)
         if params.stages == 3:
             heads = self._ask_for_vcs(m, could, offers)
         else:
-            to = [Mux(held.any(), held, each) for held, each in zip(self.held, offers, strict=True)]
+            to = [Mux(*each) for each in zip(holds, self.held, offers, strict=True)]
         self.asking = []
         for v, held in enumerate(self.held):
             each = Signal(len(self.ways), name=f"asking{self.port}_{v}")
             for k, bit in enumerate(each):
-                can = (held & outputs[self.ways[k][0]].room).any()
+                output = outputs[self.ways[k][0]]
+                can = self.ready[v] if output.ahead else (held & output.room).any()
                 if params.adaptive:
                     can = can & self.chosen[v][k]
                 if params.stages < 3:
-                    can = Mux(held.any(), can, could[v][k])
+                    can = Mux(holds[v], can, could[v][k])
                 m.d.comb += bit.eq(self.tags[v][k] & can)
             self.asking.append(each)
         picking: list[Value] = list(self.asking)
@@ -89,6 +96,28 @@ class VcInput:
             self.head.eq(one_of(self.pick.arbiter.grant, heads)),
             self.buffer.select.eq(self.pick.arbiter.index),
         ]
+        if params.knows_ahead:
+            self._look_ahead(m, outputs)
+
+    def _look_ahead(self, m: Module, outputs: dict[int, VcOutput]) -> None:
+        """Know of each queue's packet if it holds a VC, and if that has a credit in the next
+        cycle; nobody else takes one."""
+        ahead = [(k, outputs[turn]) for k, (turn, _) in enumerate(self.ways) if outputs[turn].ahead]
+
+        def any_of(ways: Value, vcs: Value, known: str) -> Value:
+            return Cat(ways[k] & (vcs & getattr(one, known)).any() for k, one in ahead).any()
+
+        stays = Signal(name=f"stays{self.port}")
+        m.d.comb += stays.eq(any_of(self.pick.asking, self.pick.to, "stays"))
+        for v, (held, holds, ready) in enumerate(
+            zip(self.held, self.holds, self.ready, strict=True)
+        ):
+            way = Signal(len(self.ways), name=f"held_way{self.port}_{v}")
+            m.d.sync += ready.eq(any_of(way, held, "soon"))
+            with m.If(self.buffer.pop[v]):
+                m.d.sync += [
+                    way.eq(self.tags[v]), holds.eq(~self.buffer.tags[v][-1]), ready.eq(stays),
+                ]  # fmt: skip
 
     def _heads(
         self, m: Module, outputs: dict[int, VcOutput]

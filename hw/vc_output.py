@@ -48,9 +48,8 @@ class VcOutput:
 
     def _is_ahead(self) -> bool:
         """Whether it is known a cycle ahead if a head can take a VC."""
-        params = self.router.params
         fast = self.port == 0 or self.router.cycles[self.port] == 1
-        return fast and params.stages < 3 and not (params.whole_packets or params.adaptive)
+        return fast and self.router.params.knows_ahead
 
     @property
     def _bubble(self) -> bool:

@@ -248,6 +248,11 @@ class RouterParams:
         return self.switching != "wormhole"
 
     @property
+    def knows_ahead(self) -> bool:
+        """Whether its hardware keeps in registers who will have a credit in the next cycle."""
+        return self.stages < 3 and not (self.whole_packets or self.adaptive)
+
+    @property
     def local(self) -> int:
         """VCs of the port between a tile and its router, both ways."""
         return self.vcs
