@@ -92,9 +92,7 @@ NOTE = (
     f'All with their position constant. "{PROBE}" is a sketch: single flits, no packets, no '
     "credits; it isn't counted among the others. A difference below 15 % in LUT4 is within the "
     "noise of mapping, one below 5 % in MHz within that of the seeds. Aimed at were, with 32 bits, "
-    "900 LUT4 at 140 MHz for 1 VC, 1,900 at 110 for 2, and 3,900 at 90 for 4, whose clock is "
-    "missed: its longest path goes from the credit of a held VC through the input's and the "
-    "output's pick to the register that says who holds it, 70 % of it wires."
+    "900 LUT4 at 140 MHz for 1 VC, 1,900 at 110 for 2, and 3,900 at 90 for 4."
 )
 VERDICTS = {"lut4": "LUT4", "hop_ns": "ns a hop", "ff": "Flip-flops", "gates": "Gates"}
 COLUMNS = ["router", "LUT4", "flip-flops", "MHz", "cycles a hop", "ns a hop", "gates", "levels"]
