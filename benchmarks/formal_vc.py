@@ -146,7 +146,7 @@ class _Proof(RouterProof):
 
     def _foreseen(self, port: int) -> None:
         """Invariants: what is known a cycle ahead of an output's VCs."""
-        if self.params.stages == 3 or self.packets:
+        if not self.params.knows_ahead:
             return
         masks = {vcs for lane in self.lanes for turn, vcs in lane.ways if turn == port}
         for i, vcs in enumerate(sorted(masks)):
@@ -163,6 +163,22 @@ class _Proof(RouterProof):
             s.invariant(f"new_{lane.name}", s.peek(f"dut.new{lane.name}") == (has & ~lane.leaving))
         else:
             s.invariant(f"from_its_head_{lane.name}", has == lane.leaving)
+        if self.params.knows_ahead:
+            self._ready(lane)
+
+    def _ready(self, lane: Lane) -> None:
+        """Invariants: what is known a cycle ahead of a packet that has a VC."""
+        s, has = self.s, lane.vc.any()
+        way = s.peek(f"dut.held_way{lane.name}", len(lane.ways))
+        can = [
+            lane.along(way, port, w) & lane.vc[w] & (channel.left != 0 if port else 1)
+            for (port, w), channel in self._channels.items()
+            if port in self.ports.turns(lane.channel[0])
+        ]
+        s.invariant(f"holds_its_vc_{lane.name}", s.peek(f"dut.holds{lane.name}") == has)
+        s.invariant(f"held_way_{lane.name}", implies(has, way == lane.leaving_way))
+        ready = s.peek(f"dut.ready{lane.name}")
+        s.invariant(f"ready_{lane.name}", implies(has, ready == Cat(can).any()))
 
     def _moves(self) -> None:
         """If any flit can leave, one does; with 3 stages, if a head can take a VC, one does."""
