@@ -31,7 +31,9 @@ class VcRouter(Router):
 
     A flit's way, a bit for each output that its input may ask for (in a ring for each half of its
     VCs), is kept beside it. The VC that a queue's packet holds is in a register of the queue; a
-    queue without one has a head first.
+    queue without one has a head first. Where it can be (``params.knows_ahead``), what a request
+    needs of credits is found a cycle before and comes from a register: for heads one of the output,
+    for the others one of the queue.
     """
 
     def __init__(
