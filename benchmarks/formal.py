@@ -185,7 +185,8 @@ are whole and each on one way; a queue that has sent a head and no tail is the o
 way's channel; `free`, `owner` and `way` registers say the same; `any` is a count that isn't 0.
 Virtual-channel routers: a queue has a VC in `held` from the cycle after its head gets one to its
 tail, one of its way's and no other queue's; `free` are those that no queue has, `could` says of
-which there is one with a credit. Deflection routers: the queue's registers hold what a queue of
+which there is one with a credit, `ready` of which queue's VC has one, `holds` and `held_way` what
+`held` and its packet do. Deflection routers: the queue's registers hold what a queue of
 registers holds, flits go to tiles that there are, the count of cycles is right.
 
 Each setting is also shown not to be empty: every queue that routes lead to can be full while its
