@@ -46,6 +46,8 @@ def show(
             flat |= {f"{key}.{k}": v for k, v in value.items()}
         else:
             flat[key] = value
+    if lines := machine.router.routes.count("\n"):
+        flat["router.routes"] = f"a table of {lines:,} lines"
     emit(
         [facts(machine.name, flat), facts("follows", _derived(machine))],
         values | _derived(machine),

@@ -36,6 +36,15 @@ def test_routes_are_a_table_that_a_router_takes(capsys, tmp_path):
     assert json.loads(capsys.readouterr().out)
 
 
+def test_a_machine_with_a_table_shows_its_size(capsys, tmp_path):
+    assert cli.run(["topology", "routes", "mesh:4x4", "-o", str(tmp_path / "r.csv")]) == 0
+    text = 'preset = "edge"\n[router]\nkind = "vc"\nrouting = "table"\nroutes = "r.csv"\n'
+    (tmp_path / "machine.toml").write_text(text, encoding="utf-8")
+    assert cli.run(["arch", "show", str(tmp_path / "machine.toml")]) == 0
+    out = capsys.readouterr().out
+    assert "a table of 17 lines" in out and "tile,0" not in out
+
+
 def test_a_table_in_a_circle_is_one_line_and_no_file(capsys, tmp_path):
     (tmp_path / "r.csv").write_text(
         "tile,0,1,2\n0,.,+x,+x\n1,+x,.,+x\n2,+x,+x,.\n", encoding="utf-8"
