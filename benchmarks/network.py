@@ -95,7 +95,9 @@ def curves() -> str:
         "BookSim2's sink reads a flit a cycle later, and its credits take a cycle longer, which a "
         'packet longer than a buffer feels. Column "stages" takes both out. What is left is mostly '
         "less waiting here: a head takes its VC and the crossbar in one allocation, where BookSim2 "
-        "throws a speculative grant away when its VC allocation fails.\n"
+        "throws a speculative grant away when its VC allocation fails. Packets of 5 flits in "
+        "buffers of 4 come out high, by about the cycle of their credits that the "
+        "correction adds at any load: with load that wait hides behind others.\n"
     )
     return markdown(head, rows) + "\n" + said
 
