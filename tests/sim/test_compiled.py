@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import config
 
 from tokenpath.hw.arch import numeric, timing
 from tokenpath.hw.arch.isa import ENGINE_OPS, STREAM_OPS, Engine
@@ -154,6 +155,15 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert "saved" not in second
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises, although a shell's job in the background is started with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_until_a_kernel_is_compiled():
     doubled = kernel(lambda x: 2 * x)
     compiles = doubled.compile
@@ -258,7 +268,9 @@ def test_tables_and_constants_belong_to_the_stamp():
     assert of(np.array([1, 2]), 3) == stamps[0]
 
 
-def test_literals_do_not_multiply_the_compiled_versions():
+def test_literals_do_not_multiply_the_compiled_versions(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))  # compiled, not loaded
+
     @kernel
     def inner(x, y):
         return x * y

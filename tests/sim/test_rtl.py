@@ -98,7 +98,7 @@ def test_a_waveform_is_written(tmp_path: Path) -> None:
 
 def test_the_counters_are_fasts() -> None:
     """Beats, waits of the lanes and flits of each step; a tile's own time is within the step's."""
-    rng = random.Random(5)
+    rng = random.Random(8)
     arch = draw_arch(rng, 2)
     program, _ = random_program(arch, rng, 30)
     rtl, fast = RtlMachine(program), FastMachine(program)

@@ -10,6 +10,7 @@ import pytest
 from tokenpath.hw.arch.dims import TIERS
 from tokenpath.hw.arch.errors import InputError
 from tokenpath.hw.arch.params import PRESETS, Arch, Format, Numeric
+from tokenpath.hw.arch.route_table import dimension_order, up_down, write_table
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
 
@@ -221,7 +222,8 @@ OTHERS: dict[str, Any] = {
     "stream_depth": 5,
     "store_latency": 1,
 }
-PATHS = [path for path in leaves(TINY.as_dict()) if path not in (("name",), ("router", "kind"))]
+APART = (("name",), ("router", "kind"), ("router", "routes"))
+PATHS = [path for path in leaves(TINY.as_dict()) if path not in APART]
 VC = replace(TINY, router=RouterParams(kind="vc", depth=16, allocator="output_first"))
 
 
@@ -235,6 +237,18 @@ def test_every_parameter_is_in_the_fingerprint(path: tuple[str, ...]) -> None:
     other = Arch.from_dict(values)
     assert other != VC
     assert other.fingerprint != VC.fingerprint
+
+
+def test_the_routes_of_a_table_are_in_the_fingerprint() -> None:
+    mesh = TINY.topology
+    tables = [write_table(table, mesh) for table in (dimension_order(mesh), up_down(mesh))]
+    machines = [replace(VC, router=table_router(routes)) for routes in tables]
+    assert len({machine.fingerprint for machine in machines}) == 2
+    assert [Arch.from_dict(machine.as_dict()) for machine in machines] == machines
+
+
+def table_router(routes: str) -> RouterParams:
+    return RouterParams(kind="vc", routing="table", routes=routes)
 
 
 def test_the_kind_of_router_is_in_the_fingerprint() -> None:
