@@ -8,39 +8,12 @@ from amaranth.utils import ceil_log2
 
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
-from tokenpath.hw.arch.ways import Way, first_channels, ways
+from tokenpath.hw.arch.ways import Way, arrivals
 from tokenpath.hw.flit import destination
 
 from .formal_blocks import at_most_one, implies, total
 from .formal_lanes import Channel, Lane
 from .formal_prover import Setting
-
-
-def set_bits(mask: int) -> list[int]:
-    """Their places, the lowest first."""
-    return [i for i in range(mask.bit_length()) if mask >> i & 1]
-
-
-def arrivals(
-    params: RouterParams, topology: Topology, node: int
-) -> dict[Channel, dict[int, tuple[Way, ...]]]:
-    """For each input channel of ``node``: destinations that arrive there, and the ways of each."""
-    found: dict[Channel, dict[int, tuple[Way, ...]]] = {}
-    for to in range(topology.tiles):
-        first = set_bits(first_channels(params, topology, to))
-        left = [(tile, 0, vc) for tile in range(topology.tiles) for vc in first]
-        seen = set(left)
-        while left:
-            at, port, vc = left.pop()
-            there = ways(params, topology, at, port, vc, to)
-            if at == node:
-                found.setdefault((port, vc), {})[to] = there
-            for out, allowed in there:
-                arrived = topology.neighbour(at, out)
-                after = {(*arrived, w) for w in set_bits(allowed)} if arrived else set()
-                left += after - seen
-                seen |= after
-    return found
 
 
 class Held:

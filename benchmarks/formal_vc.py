@@ -7,12 +7,12 @@ from amaranth.hdl import Cat, Mux, Signal, Value
 
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
-from tokenpath.hw.arch.ways import Way
+from tokenpath.hw.arch.ways import Way, set_bits
 
 from .formal_blocks import implies, ranks, total
 from .formal_lanes import Channel, Lane
 from .formal_matcher import first_diagonal
-from .formal_neighbours import Held, RouterProof, set_bits
+from .formal_neighbours import Held, RouterProof
 from .formal_prover import Setting
 
 

@@ -150,16 +150,13 @@ def speed() -> str:
         "2.5 from what arrives in lists of a block, used while its rows are in the first cache; "
         "of 7 from a block's valid requests gathered first, without branches. The constants of the "
         "router as literals: -3, for 8 s of compiling each router. A guess at the rest: with "
-        "neighbour traffic at full load, the same in each cycle, a hop takes less (some 20 ns, "
-        "if a "
-        "packet costs 70 to make), so wrongly guessed branches may cost much; this machine can't "
+        "neighbour traffic at full load, the same in each cycle, a hop takes less (some 20 ns, if "
+        "a packet costs 70 to make), so wrongly guessed branches may cost much; this machine can't "
         "count them, and the version without branches was slower.\n\nThe figure is the least of "
         "nine runs, all configurations in turn; BookSim2's are from its file, not from this run, "
-        "so "
-        "that favours ours. On the same day, with the machine shared, medians of three gave 41 and "
-        "37 at 16x16 and 87 and 102 at 32x32 (0.1), the least of nine in a row 33 and 122: the "
-        "gate "
-        "at 16x16 is reached on a quiet machine only.\n"
+        "so that favours ours. On the same day, with the machine shared, medians of three gave 41 "
+        "and 37 at 16x16 and 87 and 102 at 32x32 (0.1), the least of nine in a row 33 and 122: the "
+        "gate at 16x16 is reached on a quiet machine only.\n"
     )
 
 

@@ -50,6 +50,7 @@ class Router(wiring.Component):
         members: dict[str, Any] = {"position": In(max(1, position))}
         if params and params.routing == "table" and hub is None:
             members["routes"] = In(ceil_log2(len(self.ports.outputs)) << position)
+        self.constants = tuple(members)
         for port in self.ports.inputs:
             shape = {"flit_words": flit_words, "vcs": self.vcs}
             both = channel(**shape, lanes=self.ports.lanes(port))

@@ -16,7 +16,7 @@ from tokenpath.hw.counters import Counters
 from tokenpath.hw.flit import DESCRIPTOR, channel
 from tokenpath.hw.load import SLOTS, element_bits, scale_bits
 from tokenpath.hw.reader import StreamReader
-from tokenpath.hw.routers import constants_of, make_injector, router_of
+from tokenpath.hw.routers import make_injector, router_of
 from tokenpath.hw.semaphores import Semaphores
 from tokenpath.hw.sequencer import Sequencer, row_layout
 from tokenpath.hw.sink import Sink
@@ -92,7 +92,7 @@ class Tile(wiring.Component):
         arch.router.check_programs()
         self.router = router_of(arch)
         members: dict[str, Any] = {
-            name: In(getattr(self.router, name).shape()) for name in constants_of(arch, 0)
+            name: In(getattr(self.router, name).shape()) for name in self.router.constants
         }
         for port in self.router.ports.inputs[1:]:
             lanes = self.router.ports.lanes(port)
@@ -141,7 +141,7 @@ class Tile(wiring.Component):
         m, router = Module(), self.router
         m.submodules.core = self._core()
         m.submodules.router = router
-        for name in constants_of(self.arch, 0):
+        for name in router.constants:
             m.d.comb += getattr(router, name).eq(getattr(self, name))
         for port in router.ports.inputs[1:]:
             connect(m, flipped(getattr(self, f"i{port}")), router.input(port))

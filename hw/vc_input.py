@@ -59,12 +59,10 @@ class VcInput:
         params = self.router.params
         self.held = [Signal(self.vcs, name=f"held{self.port}_{v}") for v in range(self.vcs)]
         could, offers = self._heads(m, outputs)
-        self.ready: list[Signal] = []
-        holds: list[Value] = [held.any() for held in self.held]
-        if params.knows_ahead:
-            self.ready = [Signal(name=f"ready{self.port}_{v}") for v in range(self.vcs)]
-            self.holds = [Signal(name=f"holds{self.port}_{v}") for v in range(self.vcs)]
-            holds = list(self.holds)
+        known = range(self.vcs if params.knows_ahead else 0)
+        self.ready = [Signal(name=f"ready{self.port}_{v}") for v in known]
+        self.holds = [Signal(name=f"holds{self.port}_{v}") for v in known]
+        holds: list[Value] = list(self.holds) or [held.any() for held in self.held]
         heads = [~one for one in holds]
         to: list[Value] = list(self.held)
         if params.stages == 3:

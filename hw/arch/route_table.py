@@ -125,7 +125,8 @@ def up_down(topology: Topology, broken: Iterable[tuple[int, int]] = ()) -> Table
     tiles = range(topology.tiles)
     up = [[(p, n) for p, n in out[tile] if rank[n] < rank[tile]] for tile in tiles]
     down = [[(p, n) for p, n in out[tile] if rank[n] > rank[tile]] for tile in tiles]
-    ways = [_to(up, down, rank, to) for to in tiles]
+    order = sorted(tiles, key=rank.__getitem__)
+    ways = [_to(up, down, order, to) for to in tiles]
     return tuple(tuple(way[tile] for way in ways) for tile in tiles)
 
 
@@ -168,13 +169,12 @@ def _ranks(topology: Topology, out: list[list[tuple[int, int]]]) -> list[tuple[i
 def _to(
     up: list[list[tuple[int, int]]],
     down: list[list[tuple[int, int]]],
-    rank: list[tuple[int, int]],
+    order: list[int],
     to: int,
 ) -> list[int]:
-    """The outputs of all tiles to one."""
-    tiles = len(rank)
-    port, far = [0] * tiles, [tiles * tiles] * tiles
-    below, order = [False] * tiles, sorted(range(tiles), key=rank.__getitem__)
+    """The outputs of all tiles to one; ``order``: the tiles, the highest first."""
+    tiles = len(order)
+    port, far, below = [0] * tiles, [tiles * tiles] * tiles, [False] * tiles
     below[to], far[to] = True, 0
     for tile in reversed(order):  # those that reach it by going down only, the deepest first
         for p, n in down[tile]:

@@ -77,11 +77,39 @@ def _adaptive(
     return [i for i, may in ((0, may_go), (1, may_turn)) if may]
 
 
+def set_bits(mask: int) -> list[int]:
+    """The places of the bits that are 1, the lowest first."""
+    return [i for i in range(mask.bit_length()) if mask >> i & 1]
+
+
 def first_channels(router: RouterParams, topology: Topology, to: int) -> int:
     """The VCs, a bit each, of the local port on which a packet to tile ``to`` may enter."""
     if not router.ordered:
         return (1 << router.local) - 1
     return 1 << sum(topology.coordinates(to)) % router.vcs
+
+
+def arrivals(
+    router: RouterParams, topology: Topology, node: int
+) -> dict[tuple[int, int], dict[int, tuple[Way, ...]]]:
+    """(input port, VC) of ``node`` -> the tiles to which packets come there, and their ways from
+    it; O(tiles * channels)."""
+    found: dict[tuple[int, int], dict[int, tuple[Way, ...]]] = {}
+    for to in range(topology.tiles):
+        entries = set_bits(first_channels(router, topology, to))
+        left = [(tile, 0, vc) for tile in range(topology.tiles) for vc in entries]
+        seen = set(left)
+        while left:
+            at, port, vc = left.pop()
+            there = ways(router, topology, at, port, vc, to)
+            if at == node:
+                found.setdefault((port, vc), {})[to] = there
+            for output, allowed in there:
+                arrived = topology.neighbour(at, output)
+                after = {(*arrived, w) for w in set_bits(allowed)} if arrived else set()
+                left += after - seen
+                seen |= after
+    return found
 
 
 def check_ways(router: RouterParams, topology: Topology) -> Proof:
@@ -115,7 +143,7 @@ def _follow(
     router: RouterParams, topology: Topology, to: int, graph: dict[Channel, set[Channel]]
 ) -> None:
     """Add what packets to tile ``to`` hold and wait for."""
-    entries = [vc for vc in range(router.local) if first_channels(router, topology, to) >> vc & 1]
+    entries = set_bits(first_channels(router, topology, to))
     reached = {
         channel
         for node in range(topology.tiles)
@@ -137,4 +165,4 @@ def _taken(found: Iterable[Way], node: int) -> Iterable[Channel]:
     """The channels of these ways, none for the local port."""
     for port, allowed in found:
         if port:
-            yield from ((node, port, vc) for vc in range(allowed.bit_length()) if allowed >> vc & 1)
+            yield from ((node, port, vc) for vc in set_bits(allowed))

@@ -137,8 +137,9 @@ def _constants(arch: Arch, network: Network, more: dict[int, int]) -> I64:
 def _routing(router: RouterParams) -> int:
     if router.routing == "dimension_order":
         return c.FIXED if router.ordered or router.switching == "bubble" else c.PLAIN
-    one_way = {"o1turn": c.O1TURN, "table": c.TABLE}
-    return {**one_way, "west_first": c.WEST_FIRST, "odd_even": c.ODD_EVEN}[router.routing]
+    return {
+        "o1turn": c.O1TURN, "table": c.TABLE, "west_first": c.WEST_FIRST, "odd_even": c.ODD_EVEN,
+    }[router.routing]  # fmt: skip
 
 
 def _flat(buffer: memoryview) -> I32:

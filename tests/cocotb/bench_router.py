@@ -10,7 +10,7 @@ from typing import Any
 import cocotb
 from unit import ARCH, DESCRIPTION, PORTS, following, pack, reset, settled, unpack
 
-from tokenpath.hw.arch.ways import first_channels, ways
+from tokenpath.hw.arch.ways import arrivals, ways
 from tokenpath.hw.flit import destination
 
 NET, ROUTER = ARCH.topology, ARCH.router
@@ -30,25 +30,6 @@ def channels(node: int, port: int, vc: int, to: int) -> set[tuple[int, int]]:
     """The (output port, virtual channel) that a packet may take at a node."""
     found = ways(ROUTER, NET, node, port, vc, to)
     return {(out, v) for out, allowed in found for v in range(ARCH.vcs) if allowed >> v & 1}
-
-
-def arrivals() -> dict[tuple[int, int], set[int]]:
-    """By (input port, virtual channel): the destinations of packets that come there."""
-    found = defaultdict(set)
-    for to in range(NET.tiles):
-        entries = [v for v in range(ROUTER.local) if first_channels(ROUTER, NET, to) >> v & 1]
-        todo = [(source, 0, vc) for source in range(NET.tiles) for vc in entries]
-        seen = set(todo)
-        while todo:
-            node, port, vc = todo.pop()
-            if node == NODE:
-                found[port, vc].add(to)
-            for out, taken in channels(node, port, vc, to):
-                there = NET.neighbour(node, out) if out or node >= NET.tiles else None
-                if there is not None and (*there, taken) not in seen:
-                    seen.add((*there, taken))
-                    todo.append((*there, taken))
-    return found
 
 
 def packet(number: int, to: int, flits: int) -> list[dict[str, int]]:
@@ -157,7 +138,7 @@ async def every_packet_arrives_once_and_whole(dut: Any, mood: str) -> None:
     rng, (load, eager) = random.Random(mood), MOODS[mood]
     neighbours, board = Neighbours(dut), Scoreboard()
     await reset(dut, **CONSTANTS)
-    sources = sorted((where, sorted(to)) for where, to in arrivals().items())
+    sources = sorted((where, sorted(to)) for where, to in arrivals(ROUTER, NET, NODE).items())
     for number in range(200):
         where, destinations = rng.choice(sources)
         to = rng.choice(destinations)
@@ -179,7 +160,7 @@ async def a_hop_takes_the_cycles_of_its_stages(dut: Any) -> None:
     """A flit that enters an idle router in t leaves in t + 1 with one stage, on every turn."""
     rng, neighbours = random.Random(0), Neighbours(dut)
     await reset(dut, **CONSTANTS)
-    for where, destinations in sorted(arrivals().items()):
+    for where, destinations in sorted(arrivals(ROUTER, NET, NODE).items()):
         for to in sorted(destinations):
             for _ in range(max(c["cycles_per_flit"] for c in CHANNELS.values())):
                 await neighbours.cycle(rng, 1, 1)

@@ -3,10 +3,11 @@
 import pytest
 from bench import simulate, verilog_of
 from test_router import SLOW_RING, SLOW_SWITCH, Traffic
-from vc_model import VcModel, arrivals
+from vc_model import VcModel
 
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
+from tokenpath.hw.arch.ways import arrivals
 from tokenpath.hw.routers import make_router
 
 
@@ -19,7 +20,8 @@ class VcTraffic(Traffic):
         )  # fmt: skip
 
     def _arrivals(self):
-        return arrivals(self.params, self.topology, self.node)
+        found = arrivals(self.params, self.topology, self.node)
+        return {channel: set(ways) for channel, ways in found.items()}
 
 
 def compare(text, node, router, cycles=400):

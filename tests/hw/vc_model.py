@@ -6,32 +6,9 @@ from typing import Any
 from tokenpath.hw.arch.allocation import Allocator
 from tokenpath.hw.arch.router_params import RouterParams
 from tokenpath.hw.arch.topology import Topology
-from tokenpath.hw.arch.ways import first_channels, ways
+from tokenpath.hw.arch.ways import set_bits, ways
 
 Channel = tuple[int, int]
-
-
-def bits(mask: int) -> list[int]:
-    return [vc for vc in range(mask.bit_length()) if mask >> vc & 1]
-
-
-def arrivals(params: RouterParams, topology: Topology, node: int) -> dict[Channel, set[int]]:
-    """(input port, VC) of ``node``: destinations of the packets that may arrive there."""
-    found: dict[Channel, set[int]] = {}
-    for to in range(topology.tiles):
-        entries = bits(first_channels(params, topology, to))
-        seen = {(tile, 0, vc) for tile in range(topology.tiles) for vc in entries}
-        left = list(seen)
-        while left:
-            at, port, vc = left.pop()
-            if at == node:
-                found.setdefault((port, vc), set()).add(to)
-            for out, allowed in ways(params, topology, at, port, vc, to):
-                arrived = topology.neighbour(at, out)
-                after = {(*arrived, w) for w in bits(allowed)} if arrived else set()
-                left += after - seen
-                seen |= after
-    return found
 
 
 class VcModel:
@@ -75,7 +52,7 @@ class VcModel:
         for o, allowed in ways(self.params, self.topology, self.node, p, v, to):
             if self.now < self.free_at[o]:
                 continue
-            for w in bits(allowed):
+            for w in set_bits(allowed):
                 if (o, w) not in self.held.values() and self._enough(o, w, self._least(p, o)):
                     if best is None or self._sum(o) > self._sum(best[0]):
                         best = (o, w)

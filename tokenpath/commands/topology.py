@@ -75,7 +75,7 @@ def routes(
     by which packets could wait for each other in a circle is refused.
     """
     net = Topology.parse(text)
-    broken = list(broken_links(net, without or []))
+    broken = list(broken_links(net, without)) if without else []
     rings = any(dim.is_ring for dim in net.dims)
     table = write_table(up_down(net, broken) if broken or rings else dimension_order(net), net)
     if output is None:

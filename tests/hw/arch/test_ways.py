@@ -77,6 +77,35 @@ def test_a_table_says_the_way_from_every_input() -> None:
     assert w.check_ways(router, topology).pairs == 72
 
 
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [("vc2-d4", "torus:3x3"), ("vc2-d4-odd_even", "mesh:3x3"), ("vc4-d4-ordered", "switch:3")],
+)
+def test_what_arrives_at_a_node_is_what_paths_bring(text: str, where: str) -> None:
+    """Against all paths from all tiles, any VC that is allowed taken at every hop."""
+    router, net = RouterParams.parse(text), Topology.parse(where)
+    brought: dict[int, dict[tuple[int, int], set[int]]] = {n: {} for n in range(net.nodes)}
+    for source, to in product(range(net.tiles), range(net.tiles)):
+        first = w.first_channels(router, net, to)
+        paths = {(source, 0, vc) for vc in range(router.local) if first >> vc & 1}
+        for _ in range(2 * net.nodes):  # longer than any path
+            for node, port, vc in paths:
+                brought[node].setdefault((port, vc), set()).add(to)
+            paths = {
+                (*arrived, taken)
+                for node, port, vc in paths
+                for output, allowed in w.ways(router, net, node, port, vc, to)
+                if (arrived := net.neighbour(node, output)) is not None
+                for taken in range(8)
+                if allowed >> taken & 1
+            }
+    for node in range(net.nodes):
+        found = w.arrivals(router, net, node)
+        assert {channel: set(there) for channel, there in found.items()} == brought[node]
+        for (port, vc), there in found.items():
+            assert there == {to: w.ways(router, net, node, port, vc, to) for to in there}
+
+
 def test_a_ring_without_dateline_is_refused_with_its_cycle(monkeypatch) -> None:
     """Bubbles, not channels, keep such a ring going: as a graph of channels it has a cycle."""
     router = RouterParams(kind="vc", vcs=1, depth=8, switching="bubble")
