@@ -70,7 +70,7 @@ def _answer(case: Case, solver: Solver) -> str:
 
 
 def counterexample(case: Case, fault: Fault | None = None) -> Counterexample | None:
-    """A run of up to LONGEST cycles in which the hardware, with a fault, violates a property."""
+    """Runs of up to LONGEST cycles in which the hardware, with a fault, violates a property."""
     setting = Setting(strengthen=False)
     with planted(fault) if fault else _sound() as hw:
         case.build(hw, setting)
@@ -162,8 +162,9 @@ def report(
         *(f"- **{kind}**: {claim}" for kind, claim in kinds.items()), "", EXPLAINED,
         markdown(["component", "properties", "invariants", "induction over", "answer", "CPU s"],
                  rows),
-        "A fault replaces one text of a private copy of hw/. Its counterexample is the shortest "
-        "run from reset that violates a property, without the help of any invariant.\n",
+        "A fault replaces one text of a private copy of hw/. Its counterexamples are the shortest "
+        "runs from reset that violate a property, without the help of any invariant; named are "
+        "all properties that one of them violates.\n",
         markdown(["fault", "in", "shown on", "counterexample"], faults),
     ])  # fmt: skip
 

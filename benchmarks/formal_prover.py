@@ -124,7 +124,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A run from reset, ``cycles`` long, whose last cycle violates ``violated``."""
+    """Runs from reset, ``cycles`` long, violate something in their last cycle: each of the
+    properties ``violated`` in one of them."""
 
     cycles: int
     violated: list[str] = field(default_factory=list)
@@ -169,16 +170,17 @@ class Solver:
         return all(_model(solver, one) is None for one in wrong)
 
     def counterexample(self, last: int, first: int = 0) -> Counterexample | None:
-        """The shortest run from reset that violates an assertion in cycle first..last."""
+        """The shortest runs from reset that violate an assertion in cycle first..last. All that
+        one of them violates is named: which of them Z3 finds changes with names and lines."""
         for cycle in range(first, last + 1):
             wrong = self._z3.Not(self._at(self._all, cycle))
-            model = _model(self._from_reset(cycle, wrong))
-            if model is not None:
-                values = {
-                    name: model.eval(self._at(self._named[f"p_{name}"], cycle), True)
+            if _model(self._from_reset(cycle, wrong)) is not None:
+                solver, named = self._from_reset(cycle), self._named
+                fails = {
+                    name: self._z3.Not(self._at(named[f"p_{name}"], cycle))
                     for name in self.setting.properties
                 }
-                violated = [name for name, value in values.items() if self._z3.is_false(value)]
+                violated = [n for n, one in fails.items() if _model(solver, one) is not None]
                 return Counterexample(cycle + 1, violated)
         return None
 
@@ -186,13 +188,13 @@ class Solver:
         """The covers that aren't possible in any cycle from reset up to ``last``."""
         left = list(self.setting.covers)
         for cycle in range(last + 1):
-            solver = self._solver([self._at(self._initial, 0), *self._run(cycle)])
+            solver = self._from_reset(cycle)
             wanted = [(name, self._at(self._named[f"c_{name}"], cycle)) for name in left]
             left = [name for name, cover in wanted if _model(solver, cover) is None]
         return left
 
-    def _from_reset(self, last: int, also: Any) -> Any:
-        return self._solver([self._at(self._initial, 0), *self._run(last), also])
+    def _from_reset(self, last: int, *also: Any) -> Any:
+        return self._solver([self._at(self._initial, 0), *self._run(last), *also])
 
     def _run(self, last: int) -> list[Any]:
         """Cycles 0..last follow each other and are as assumed."""
